@@ -1,4 +1,6 @@
-/* Is the layout right? The check model of a case is trained on the same mesh, schedule, precision and backend, and
+/* check/: what proves that a case is computed correctly.
+ *
+ * Is the layout right? The check model of a case is trained on the same mesh, schedule, precision and backend, and
  * compared with the reference. Then it is trained again, with every operation compared with the host's (machine/
  * shadow.h) and every transfer proven (machine/prove/delivery.h): where the machine repeats its bits, it repeats the
  * first run's losses, norms and weights. */

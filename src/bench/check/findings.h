@@ -1,5 +1,4 @@
-/* What the proofs of a case found, as plain data. This folder holds what proves a case: the check model, its
- * references, sums that are conserved, copies of weights that are equal, planted faults. */
+/* What the proofs of a case found, as plain data. */
 #pragma once
 #include "machine/prove/prove.h"
 #include "plan/bench_case.h"

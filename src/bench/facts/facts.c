@@ -15,14 +15,14 @@ static double *nan_array(int64_t length)
 facts facts_none(void)
 {
     facts f = { .samples = { .joules = NAN, .method = "", .others_cores = NAN } };
-    for (int i = 0; i < FP8_KINDS; i++) f.fp8[i] = (fp8_figures){ NAN, NAN, NAN, NAN };
+    for (int i = 0; i < FP8_KINDS; i++) f.fp8[i] = (fp8_facts){ NAN, NAN, NAN, NAN };
     f.check =
         (check_result){ .residual = NAN, .loss = NAN, .gradient_first = NAN, .gradient_fourth = NAN, .weights = NAN };
     return f;
 }
 
 /* Of one number for each step. */
-enum { LISTS = 4 + ROUTED_FIGURES };
+enum { LISTS = 4 + ROUTED_FACTS };
 static void lists_of(facts *f, double **list[LISTS])
 {
     double **const first[] = { &f->loss, &f->gradient_norm, &f->learning_rate, &f->own_seconds };
@@ -68,11 +68,11 @@ void facts_close(facts *f)
 }
 
 /* The mean of the parts: every step makes codes of as many values. */
-void facts_add_fp8(facts *f, int64_t timed, const fp8_figures kind[FP8_KINDS])
+void facts_add_fp8(facts *f, int64_t timed, const fp8_facts kind[FP8_KINDS])
 {
     double before = (double)timed;
     for (int i = 0; i < FP8_KINDS; i++) {
-        fp8_figures old = timed > 0 ? f->fp8[i] : kind[i], *sum = &f->fp8[i];
+        fp8_facts old = timed > 0 ? f->fp8[i] : kind[i], *sum = &f->fp8[i];
         sum->underflowed = (before * old.underflowed + kind[i].underflowed) / (before + 1.0);
         sum->saturated = (before * old.saturated + kind[i].saturated) / (before + 1.0);
         sum->scale_least = fmin(old.scale_least, kind[i].scale_least);

@@ -1,6 +1,8 @@
-/* What was observed of one case, as plain data. bench/run fills it, from what health/, launch/, check/ and the machine
- * return. Figures (figures.h) and the ruling (result.h) follow from it and the case. This folder holds the three, the
- * table of fields that the record and scripts read (fields.h), and what is told to whom (sink.h). */
+/* facts/: what was observed of a case and what follows from it.
+ *
+ * What was observed of one case, as plain data; sentences in it are those of who observed. bench/run fills it, from
+ * what health/, launch/, check/ and the machine return. Figures (figures.h) and the ruling (result.h) follow from it
+ * and the case. */
 #pragma once
 #include "base/arena.h"
 #include "bench/check/findings.h"
@@ -9,20 +11,13 @@
 #include "bench/launch/placement.h"
 
 /* What a mixture of experts reports of a step (train/trainer.h). */
-typedef enum {
-    ROUTED_BALANCE,
-    ROUTED_DROPS,
-    ROUTED_LEAST,
-    ROUTED_MOST,
-    ROUTED_VARIATION,
-    ROUTED_FIGURES
-} routed_figure;
+typedef enum { ROUTED_BALANCE, ROUTED_DROPS, ROUTED_LEAST, ROUTED_MOST, ROUTED_VARIATION, ROUTED_FACTS } routed_fact;
 
 /* Of a kind of tensor of an FP8 case: parts of its values that became 0 without being it, and the largest number of the
  * format for being larger; smallest and largest scale of a tensor. */
 typedef struct {
     double underflowed, saturated, scale_least, scale_most;
-} fp8_figures;
+} fp8_facts;
 
 /* Lists are owned. What is gathered (bench/run/gather_case.c) is complete on rank 0 only. */
 typedef struct {
@@ -32,18 +27,18 @@ typedef struct {
     double total_seconds; /* wall time of the case, checks included; this rank's */
 
     /* Of each step, warm-up first, [total]; the same on all ranks that take part, but for own_seconds. */
-    double *loss, *gradient_norm, *learning_rate, *routed[ROUTED_FIGURES];
-    double *own_seconds;        /* by this rank's clock */
-    fp8_figures fp8[FP8_KINDS]; /* of the timed steps; NaN in other precisions */
-    double *fp8_scale;          /* [total, fp8_tensors] */
-    int64_t fp8_tensors;        /* 0 in other precisions */
+    double *loss, *gradient_norm, *learning_rate, *routed[ROUTED_FACTS];
+    double *own_seconds;      /* by this rank's clock */
+    fp8_facts fp8[FP8_KINDS]; /* of the timed steps; NaN in other precisions */
+    double *fp8_scale;        /* [total, fp8_tensors] */
+    int64_t fp8_tensors;      /* 0 in other precisions */
 
     /* Of each rank that takes part; gathered. */
     rank_times ranks;
     machine_device *devices; /* [ranks, 2]: as the timed steps began and ended, in the midst of work */
     sample_set samples;
 
-    /* Of rank 0. */
+    /* Of this rank; the record has rank 0's. */
     size_t arena_bytes, bytes_by_kind[ARENA_KINDS];
     tally tally; /* counts and seconds of the timed steps */
     span *spans; /* operations of the last step in order of completion, from the first's begin */
@@ -74,7 +69,7 @@ void facts_close(facts *f);
 void facts_resize(facts *f, int64_t total);
 /* Adds what FP8 did in a step, all ranks': one entry a kind. Called once for each timed step, in their order; timed:
  * its number, from 0. */
-void facts_add_fp8(facts *f, int64_t timed, const fp8_figures kind[FP8_KINDS]);
+void facts_add_fp8(facts *f, int64_t timed, const fp8_facts kind[FP8_KINDS]);
 /* Keeps the spans of one step, and what was idle in so many seconds: no operation ran, no transfer was waited for. On
  * the host, posting messages and adding what they brought count as idle. */
 void facts_add_time(facts *f, const machine *m, int64_t step, double seconds);

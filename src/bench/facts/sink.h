@@ -1,6 +1,6 @@
 /* Who is told what happens in a run: the journal, the report, the record, the file of --json, the line XGSW_RESULT. A
- * sink has three functions for a case, begin, step and end, and two for the run; what it does not need is NULL. Rank 0
- * has sinks, the other ranks have none. */
+ * sink has four functions for a case, begin, check, step and end, and two for the run; what it does not need is NULL.
+ * Rank 0 has sinks, the other ranks have none. */
 #pragma once
 #include "bench/facts/result.h"
 #include "bench/facts/run_source.h"
@@ -29,7 +29,8 @@ typedef struct {
     const char *name;
     /* Before anything else. False and a sentence in `reason`: it cannot be opened, and the run is refused. */
     bool (*open)(void **state, const run_source *run, char *reason, size_t length);
-    void (*begin)(void *state, const bench_case *c); /* a case begins */
+    void (*begin)(void *state, const bench_case *c);  /* a case begins */
+    void (*check)(void *state, const case_result *r); /* its check has ended; the first step may take long */
     void (*step)(void *state, const case_result *r, const step_now *now);
     void (*end)(void *state, const case_result *r);                           /* a case ends; of a skipped one, too */
     void (*close)(void *state, const run_source *run, const final_counts *n); /* n: NULL if the run is refused */
@@ -48,6 +49,7 @@ typedef struct {
 bool sinks_open(sinks *s, const run_source *run);
 /* Each tells its event to all sinks. */
 void sinks_begin(const sinks *s, const bench_case *c);
+void sinks_check(const sinks *s, const case_result *r);
 void sinks_step(const sinks *s, const case_result *r, const step_now *now);
 void sinks_end(const sinks *s, const case_result *r);
 void sinks_close(const sinks *s, const final_counts *n);

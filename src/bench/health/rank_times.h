@@ -1,5 +1,6 @@
-/* Where the ranks' seconds of each step went, brought together on rank 0. This folder holds what tells a slow or
- * disturbed machine: times of ranks, samples of clocks and load, outliers, slow steps. */
+/* health/: what tells a slow or disturbed machine.
+ *
+ * Where the ranks' seconds of each step went, brought together on rank 0. */
 #pragma once
 #include "machine/queue/machine.h"
 

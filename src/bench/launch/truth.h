@@ -1,4 +1,6 @@
-/* Are the ranks what their launcher says, and do all of them run the same? */
+/* launch/: how the run was started: options, deck, programs, libraries, nodes.
+ *
+ * Are the ranks what their launcher says, and do all of them run the same? */
 #pragma once
 #include "base/sha256.h"
 #include <stdbool.h>

@@ -1,4 +1,6 @@
-/* A case on paper, as a whole: what each rank of its mesh holds, computes and sends in a step. */
+/* paper/: what is known of a case without running it.
+ *
+ * A case on paper, as a whole: what each rank of its mesh holds, computes and sends in a step. */
 #pragma once
 #include "plan/model/rank_share.h"
 #include "train/measure.h"

@@ -109,7 +109,7 @@ static void add_step(void *state, const case_result *r, const step_now *now)
                        { r->seen.own_seconds[step], r->seen.loss[step], r->seen.gradient_norm[step],
                          r->seen.learning_rate[step] } };
     if (p->none) return;
-    for (int i = 0; i < ROUTED_FIGURES; i++) s.number[STEP_NUMBERS - ROUTED_FIGURES + i] = r->seen.routed[i][step];
+    for (int i = 0; i < ROUTED_FACTS; i++) s.number[STEP_NUMBERS - ROUTED_FACTS + i] = r->seen.routed[i][step];
     if (!append(p, JOURNAL_STEP, &s, sizeof s))
         FAIL_STATUS(STATUS_RECORD, "journal: cannot write %s: %s", p->journal, strerror(errno));
 }

@@ -21,7 +21,7 @@ typedef struct {
 #define JOURNAL_ENTRY_MOST ((int64_t)UINT32_MAX)
 
 /* What is printed of a step. number: seconds of rank 0's clock, loss, gradient norm, learning rate, then
- * routed_figure's. */
+ * routed_fact's. */
 enum { STEP_NUMBERS = 9 };
 typedef struct {
     int64_t case_number, step;

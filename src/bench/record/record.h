@@ -1,4 +1,6 @@
-/* The record: one HDF5 file per run, written by rank 0 only, whole to a temporary name, fsynced and renamed,
+/* record/: what is kept of a run: the HDF5 file, its journal, JSON.
+ *
+ * The record: one HDF5 file per run, written by rank 0 only, whole to a temporary name, fsynced and renamed,
  * so that at any moment the named file is complete. */
 #pragma once
 #include "bench/facts/result.h"

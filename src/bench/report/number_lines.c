@@ -171,7 +171,7 @@ static void say_ceiling(const case_result *r)
 /* Underflowed, saturated, range of scales. */
 static void say_fp8(const case_result *r)
 {
-    const fp8_figures *x = r->seen.fp8;
+    const fp8_facts *x = r->seen.fp8;
     if (r->given->precision != PRECISION_FP8) return;
     say("FP8       ");
     for (int i = 0; i < FP8_KINDS; i++)

@@ -33,9 +33,9 @@ static void report_begin(void *state, const bench_case *c)
     if (t->verbose) say_case_details(c);
 }
 
-/* Before the first step, or where a case ends without one. */
-static void report_check(report *t, const case_result *r)
+static void report_check(void *state, const case_result *r)
 {
+    report *t = state;
     const check_result *c = &r->seen.check;
     t->progress.check_seconds = c->done ? c->seconds : 0.0;
     if (!c->done) return;
@@ -45,8 +45,7 @@ static void report_check(report *t, const case_result *r)
 
 static void report_step(void *state, const case_result *r, const step_now *now)
 {
-    report *t = state;
-    if (now->step == 0) report_check(t, r);
+    const report *t = state;
     progress_clear(&t->progress);
     say_step(r, now);
     if (t->verbose || r->given->number == 1) progress_estimate(&t->progress, r, now);
@@ -59,7 +58,6 @@ static void report_end(void *state, const case_result *r)
     bool ran = r->ruling.verdict != VERDICT_SKIPPED;
     progress_clear(&t->progress);
     t->row[t->rows++] = summary_row_of(r);
-    if (ran && r->seen.completed == 0) report_check(t, r);
     if (ran) say_replay(r);
     if (ran && t->verbose) say_replay_details(r);
     if (r->seen.completed > r->given->warmup) {
@@ -82,6 +80,7 @@ static void report_close(void *state, const run_source *run, const final_counts 
 const sink report_sink = { .name = "report",
                            .open = report_open,
                            .begin = report_begin,
+                           .check = report_check,
                            .step = report_step,
                            .end = report_end,
                            .close = report_close };

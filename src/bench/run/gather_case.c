@@ -27,31 +27,34 @@ typedef struct {
     size_t at, by, bytes;
 } gather_row;
 
-#define AT(member) offsetof(facts, member), 0, 0
+/* Each compiles for members of its type alone. */
+/* clang-format off */
+#define IS(type, member) 0 * sizeof(char[_Generic(((facts *)0)->member, type : 1)])
+#define COUNT(member) offsetof(facts, member) + IS(int64_t, member), 0, 0
+#define NUMBER(member) offsetof(facts, member) + IS(double, member), 0, 0
 #define TEXT(member, by) offsetof(facts, member), offsetof(facts, by), sizeof((facts *)0)->member
-#define REPORT(of)                                                                                                     \
+#define SHADOW(of)                                                                                                     \
     { FIRST, TEXT(of.sentence, of.failed) }, { FIRST, TEXT(of.file, of.failed) },                                      \
-        { FIRST, TEXT(of.unwritten, of.failed) }, { FIRST, TEXT(of.first_left_out, of.left_out) },                     \
-        { WORST, TEXT(of.worst_operation, of.worst) }, { WORST, TEXT(of.worst_product, of.worst_comparison) },         \
-        { SUM, AT(of.operations) }, { SUM, AT(of.elements) }, { SUM, AT(of.failed) }, { SUM, AT(of.left_out) },        \
-        { SUM, AT(of.products) }, { SUM, AT(of.comparisons) }, { MOST, AT(of.worst) },                                 \
-    {                                                                                                                  \
-        MOST, AT(of.worst_comparison)                                                                                  \
-    }
+    { FIRST, TEXT(of.unwritten, of.failed) }, { FIRST, TEXT(of.first_left_out, of.left_out) },                         \
+    { WORST, TEXT(of.worst_operation, of.worst) }, { WORST, TEXT(of.worst_product, of.worst_comparison) },             \
+    { SUM, COUNT(of.operations) }, { SUM, COUNT(of.elements) }, { SUM, COUNT(of.failed) },                             \
+    { SUM, COUNT(of.left_out) }, { SUM, COUNT(of.products) }, { SUM, COUNT(of.comparisons) },                          \
+    { MOST, NUMBER(of.worst) }, { MOST, NUMBER(of.worst_comparison) }
+/* clang-format on */
 
 /* Texts come before the numbers that choose them. */
 static const gather_row rows[] = { { FIRST, TEXT(machine.hazard, machine.hazards) },
-                                   { SUM, AT(machine.hazards) },
-                                   { SUM, AT(machine.faults) },
-                                   REPORT(machine.shadow),
-                                   REPORT(machine.replay),
-                                   { MOST, AT(replay_seconds) } };
+                                   { SUM, COUNT(machine.hazards) },
+                                   { SUM, COUNT(machine.faults) },
+                                   SHADOW(machine.shadow),
+                                   SHADOW(machine.replay),
+                                   { MOST, NUMBER(replay_seconds) } };
 
 static void gather_row_of(char *f, const gather_row *row)
 {
     int64_t *count = (int64_t *)(void *)(f + row->at), *chosen = (int64_t *)(void *)(f + row->by);
     double *number = (double *)(void *)(f + row->at), *by = (double *)(void *)(f + row->by), sum, most;
-    int from;
+    int from = world_ranks();
     switch (row->way) {
     case SUM:
         sum = (double)*count;
@@ -59,16 +62,14 @@ static void gather_row_of(char *f, const gather_row *row)
         *count = (int64_t)sum;
         break;
     case MOST: world_maximum(number, 1); break;
-    case FIRST:
-        from = world_first(*chosen > 0);
-        if (from < world_ranks()) world_broadcast(f + row->at, row->bytes, from);
-        break;
+    case FIRST: from = world_first(*chosen > 0); break;
     case WORST:
         most = *by;
         world_maximum(&most, 1);
-        world_broadcast(f + row->at, row->bytes, world_first(*by == most));
+        from = world_first(*by == most);
         break;
     }
+    if (from < world_ranks()) world_broadcast(f + row->at, row->bytes, from);
 }
 
 /* The largest comparison is told in units of the limit for as many comparisons as there were. */

@@ -1,4 +1,4 @@
-/* What the ranks of a case observed, brought together on rank 0. */
+/* What the ranks of a case observed, brought together on rank 0: lists by what made them, findings by a table. */
 #pragma once
 #include "bench/facts/facts.h"
 

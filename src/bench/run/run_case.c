@@ -39,10 +39,10 @@ typedef struct {
 /* The trainer has read the step's scales. */
 static void add_fp8(timed_steps *x, const fp8_report *f, int64_t step)
 {
-    fp8_figures kind[FP8_KINDS];
+    fp8_facts kind[FP8_KINDS];
     int64_t timed = step - x->given->warmup;
     for (int i = 0; i < FP8_KINDS; i++)
-        kind[i] = (fp8_figures){ f->underflow[i], f->saturated[i], f->scale_least[i], f->scale_most[i] };
+        kind[i] = (fp8_facts){ f->underflow[i], f->saturated[i], f->scale_least[i], f->scale_most[i] };
     for (int64_t i = 0; i < f->tensors; i++)
         x->seen->fp8_scale[step * f->tensors + i] = (double)x->trainer->scale[i * FP8_FACTORS + FP8_SCALE];
     if (f->tensors && timed >= 0) facts_add_fp8(x->seen, timed, kind);
@@ -51,12 +51,12 @@ static void add_fp8(timed_steps *x, const fp8_report *f, int64_t step)
 static void add_report(timed_steps *x, const step_report *s, int64_t step)
 {
     facts *f = x->seen;
-    const double routed[ROUTED_FIGURES] = { s->routed.balance, s->routed.dropped, s->routed.least, s->routed.most,
-                                            s->routed.variation };
+    const double routed[ROUTED_FACTS] = { s->routed.balance, s->routed.dropped, s->routed.least, s->routed.most,
+                                          s->routed.variation };
     f->loss[step] = s->scalar[SCALAR_LOSS];
     f->gradient_norm[step] = s->scalar[SCALAR_NORM];
     f->learning_rate[step] = s->scalar[SCALAR_LEARNING_RATE];
-    for (int i = 0; i < ROUTED_FIGURES; i++) f->routed[i][step] = s->routed.experts ? routed[i] : (double)NAN;
+    for (int i = 0; i < ROUTED_FACTS; i++) f->routed[i][step] = s->routed.experts ? routed[i] : (double)NAN;
     add_fp8(x, &s->fp8, step);
 }
 
@@ -158,7 +158,7 @@ static void replay_at_full_shape(facts *f, trainer *t)
     activity_doing("the replay of timed steps", -1);
     prove_shadow(t->machine, SHADOW_SAMPLED);
     prove_transfers(t->machine, DELIVERY_FIRST, NULL);
-    for (int i = 0; i < (f->total < SECOND_REPLAY ? 1 : 2); i++) trainer_step(t);
+    for (int i = 0; i < (f->completed < SECOND_REPLAY ? 1 : 2); i++) trainer_step(t);
     machine_sync(t->machine);
     f->replay_seconds = clock_seconds() - begin;
 }
@@ -309,6 +309,7 @@ void run_case(const bench_case *c, const measure *share, case_result *r, const r
     f->load = in->load;
     sinks_begin(&in->told, c);
     if (c->check != CHECK_OFF) prove_case(c, r, in);
+    sinks_check(&in->told, r);
     if (goes_on(f, c, in)) time_steps(c, share, r, in);
     gather_findings(f);
     compare_libraries(f, in);

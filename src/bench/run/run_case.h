@@ -18,5 +18,6 @@ typedef struct {
     char preloaded[REASON_LENGTH];        /* the first preloaded library that answers calls; empty: none does */
 } run_state;
 
-/* Collective over the world. Fills r (opened by the caller) on all ranks; per-rank times on rank 0. */
+/* Collective over the world. Fills the facts of r (opened by the caller) on all ranks, its figures and its ruling on
+ * rank 0. */
 void run_case(const bench_case *c, const measure *share, case_result *r, const run_state *in);

@@ -1,4 +1,6 @@
-/* A run: the deck's cases one after another, counted, recorded and reported. */
+/* run/: a run and its cases, and what ranks agree on.
+ *
+ * A run: the deck's cases one after another, counted, recorded and reported. */
 #pragma once
 #include "bench/facts/run_source.h"
 #include "bench/run/devices.h"

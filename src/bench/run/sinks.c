@@ -23,6 +23,7 @@ bool sinks_open(sinks *s, const run_source *run)
 }
 
 void sinks_begin(const sinks *s, const bench_case *c) { TELL(begin, c); }
+void sinks_check(const sinks *s, const case_result *r) { TELL(check, r); }
 void sinks_step(const sinks *s, const case_result *r, const step_now *now) { TELL(step, r, now); }
 void sinks_end(const sinks *s, const case_result *r) { TELL(end, r); }
 void sinks_close(const sinks *s, const final_counts *n) { TELL(close, s->run, n); }

@@ -128,7 +128,7 @@ static inline void sample_steps(facts *f, const bench_case *c)
         f->gradient_norm[t] = 1.0 + sample_noise(t, -2);
         f->learning_rate[t] = sample_learning_rate(c, t);
         static const double routed[] = { 0.041, 12.0, 480.0, 560.0, 0.05 };
-        for (int i = 0; c->model.experts && i < ROUTED_FIGURES; i++) f->routed[i][t] = routed[i];
+        for (int i = 0; c->model.experts && i < ROUTED_FACTS; i++) f->routed[i][t] = routed[i];
         f->completed++;
     }
 }
@@ -138,9 +138,9 @@ static inline void sample_fp8(case_result *r, const bench_case *c)
 {
     for (int64_t t = 0; c->precision == PRECISION_FP8 && t < c->warmup + c->steps; t++) {
         double odd = t < c->warmup ? 0.5 : 1e-5 * (double)(t - c->warmup - c->steps / 2);
-        fp8_figures step[FP8_KINDS] = { { 1e-4 + odd, 0.0, 16.0, t == 4 ? 256.0 : 128.0 },
-                                        { 0.0, 0.0, 1024.0, 2048.0 },
-                                        { 1e-3, 1e-6, t == 5 ? 32768.0 : 65536.0, 1048576.0 } };
+        fp8_facts step[FP8_KINDS] = { { 1e-4 + odd, 0.0, 16.0, t == 4 ? 256.0 : 128.0 },
+                                      { 0.0, 0.0, 1024.0, 2048.0 },
+                                      { 1e-3, 1e-6, t == 5 ? 32768.0 : 65536.0, 1048576.0 } };
         for (int64_t i = 0; i < r->seen.fp8_tensors; i++)
             r->seen.fp8_scale[t * r->seen.fp8_tensors + i] =
                 i < FP8_KINDS ? step[i].scale_least : step[i % FP8_KINDS].scale_most;
