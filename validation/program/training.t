@@ -13,9 +13,11 @@ REASON = "NOT VALID ", "FAILED "
 
 
 def readable(text):
-    """Returns what is wrong: a case has at most 12 lines besides steps and reasons, none above 110 columns."""
+    """Returns what is wrong: a case has at most 12 lines besides steps and reasons, none of them above 110 columns.
+
+    A reason has names of hosts and devices, and so its own length."""
     lines = [line for line in text[: text.index("\ncase  ")].splitlines() if not line.startswith((*STEP, "{"))]
-    wrong = [line for line in lines if len(line) > (600 if line.startswith("XGSW_RESULT {") else 110)]
+    wrong = [line for line in lines if len(line) > (600 if line.startswith(("XGSW_RESULT {", *REASON)) else 110)]
     begins = [i for i, line in enumerate(lines) if line.startswith("Case ")]
     for i, end in zip(begins, [*begins[1:], len(lines)]):
         own = [line for line in lines[i:end] if line and not line.startswith(REASON)]

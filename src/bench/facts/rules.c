@@ -95,7 +95,7 @@ static void without_preloads(const case_result *r, reasons *to)
     if (r->seen.preloaded[0]) reasons_add(to, "preloaded", -1, "preloaded: %s", r->seen.preloaded);
 }
 
-/* "outlier rank 1 on host: its own computing took 203 % longer than its peers'". */
+/* "outlier rank 1 on host: computes 203 % (+- 7) longer than 1 peer; 20 ms a step late". */
 static void name_outlier(const case_result *r, int rank, reasons *to)
 {
     const rank_pace *p = &r->figures.pace[rank];
@@ -103,11 +103,11 @@ static void name_outlier(const case_result *r, int rank, reasons *to)
     const double *late = r->seen.ranks.table[RANK_LATE];
     double seconds = 0.0;
     for (int64_t s = r->given->warmup; s < r->seen.completed; s++) seconds += late[s * r->given->layout.ranks + rank];
-    reasons_add(to, "outlier", rank,
-                "outlier rank %d on %.32s%s%.40s: its own computing took %.3g %% longer than its peers' (%d rank%s of "
-                "the same work; +- %.2g %%); it came %.3g ms a step late to collectives",
-                rank, r->seen.ranks.work[rank].host, device[0] ? ", " : "", device, 100.0 * p->excess, p->peers,
-                plural(p->peers), 100.0 * p->error, 1e3 * seconds / (double)timed_steps(r));
+    reasons_add(
+        to, "outlier", rank,
+        "outlier rank %d on %.32s%s%.40s: computes %.3g %% (+- %.2g) longer than %d peer%s; %.3g ms a step late", rank,
+        r->seen.ranks.work[rank].host, device[0] ? ", " : "", device, 100.0 * p->excess, 100.0 * p->error, p->peers,
+        plural(p->peers), 1e3 * seconds / (double)timed_steps(r));
 }
 
 /* Returns the next slowest after one of that excess, or -1. */
