@@ -1,5 +1,6 @@
 /* The door to MPI for start-up, agreement and sums. The process's place in the world is process state, as MPI's is. */
 #include "machine/world.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/say.h"
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* PIECE: elements or bytes of one MPI call, far below the 2^31 at which counts wrap. */
@@ -151,9 +151,8 @@ const char *world_host(void) { return world.host; }
  * before all ranks of its node know of it, which they look for every 50 ms. */
 void world_abort(int status)
 {
-    const struct timespec pause = { 0, status == STATUS_HANG ? 500000000 : 100000000 };
     if (status != STATUS_HANG) watch_ending();
-    nanosleep(&pause, NULL);
+    clock_rest(status == STATUS_HANG ? 0.5 : 0.1);
     if (status != STATUS_HANG) MPI_Abort(MPI_COMM_WORLD, status);
     _Exit(status);
 }

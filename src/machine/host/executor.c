@@ -81,14 +81,8 @@ static void complete(executor *e, host_queue *q)
 {
     const op *o = &head_of(q)->op;
     if (e->options.prove_access) access_proof_after(&q->proof, o);
-    bool transfers = op_is_transfer(o->kind);
-    span s = { o->kind,
-               (int)(q - e->queue),
-               o->origin,
-               q->began,
-               clock_seconds(),
-               transfers ? o->args.fabric.group->axis : NULL,
-               transfers ? o->args.fabric.sequence + 1 : 0 };
+    span s = { o->kind, (int)(q - e->queue), o->origin, q->began, clock_seconds(), NULL, 0 };
+    if (op_is_transfer(o->kind)) s.axis = o->args.fabric.group->axis, s.number = o->args.fabric.sequence + 1;
     q->head++;
     q->running = false;
     history_complete(e->history, &s);

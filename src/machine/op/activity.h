@@ -5,13 +5,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Ranks that do something together: first, and so many counts and strides in world rank, the fastest first. The same
- * key on all of them, 0: there are none. ACTIVITY_WORLD: the key of all ranks. */
-enum { ACTIVITY_DIMS = 5, ACTIVITY_WORLD = 1 };
+/* Steps in world rank from one member of a group to the next. */
+typedef struct {
+    int32_t count, stride;
+} group_dim;
+/* Ranks that do something together: the first, and steps from it, the fastest first. The key is the same on all of
+ * them; 0: there are none. ACTIVITY_WORLD: the key of all ranks. */
+enum { GROUP_DIMS = 5, ACTIVITY_WORLD = 1 };
 typedef struct {
     uint64_t key;
-    int32_t first, size, dims, count[ACTIVITY_DIMS], stride[ACTIVITY_DIMS];
+    int32_t first, size, dims;
+    group_dim dim[GROUP_DIMS];
 } activity_group;
+/* Returns the world rank of a member. */
+int rank_of_member(const activity_group *g, int member);
 
 /* An operation, a call of a library or a part of the run. number: among those of its group, from 1; 0: it has none.
  * order: grows from one of a group's to the next, alike on all its ranks, also where their numbers start anew. step,

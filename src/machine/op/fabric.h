@@ -16,18 +16,13 @@ typedef enum {
     CHANNELS
 } fabric_channel;
 
-enum { GROUP_DIMS = 5 };
-typedef struct {
-    int count, stride;
-} group_dim;
-
 /* Its members are computed, not listed: nothing here grows with the number of ranks. */
 typedef struct group {
     const char *axis; /* "tensor", "data", ... for the tally and messages */
     int size, rank;   /* own position, ordered as in the mesh */
     int first;        /* world rank of member 0; with axis and channel it names the group on every rank */
     int dims;
-    group_dim dim[GROUP_DIMS]; /* steps in world rank, the fastest first; the counts' product is size */
+    group_dim dim[GROUP_DIMS]; /* the fastest first; the counts' product is size */
     bool apart;       /* its transfers run beside those of other groups; else in turn with those of other such groups */
     void *connection; /* the backend's, between group_connect and group_disconnect; NULL: it needs none */
     int handle;       /* communicator of machine/world.h; unused if size is 1 */

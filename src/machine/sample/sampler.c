@@ -3,12 +3,11 @@
 #include "machine/sample/sampler.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/interrupt.h"
 #include "base/memory.h"
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -150,16 +149,6 @@ static void *run_thread(void *of)
     return NULL;
 }
 
-/* Signals are the main thread's. */
-static void start_thread(sampler *s)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(&s->thread, NULL, run_thread, s)) FAIL("no thread that samples");
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-}
-
 sampler *sampler_open(const sample_subject *of)
 {
     int end[2];
@@ -169,7 +158,7 @@ sampler *sampler_open(const sample_subject *of)
     s->rank_end = end[0], s->thread_end = end[1];
     node_open(&s->node, "/proc", "/sys");
     for (int i = 0; i < of->cores; i++) node_add_core(&s->node, of->core(i));
-    start_thread(s);
+    if (interrupt_start_thread(&s->thread, run_thread, s)) FAIL("no thread that samples");
     return s;
 }
 

@@ -3,9 +3,6 @@
 #pragma once
 #include "machine/op/activity.h"
 
-/* The world rank of a member. */
-int rank_of_member(const activity_group *g, int32_t member);
-
 /* LEFT: it was asked what needs no ranks, and does not start MPI. */
 typedef enum { RANK_ABSENT, RANK_HERE, RANK_ENDING, RANK_ENDED, RANK_LEFT } rank_presence;
 enum { RANK_HOST = 40 };

@@ -1,6 +1,7 @@
 /* The thread that watches: looks at the board, judges, and ends the run. */
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/interrupt.h"
 #include "machine/watch/process.h"
 #include "machine/watch/verdict.h"
 #include "machine/watch/watch.h"
@@ -9,14 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { LOOK_MILLISECONDS = 50 };
-/* Seconds. FRESH: a thread that ticked so recently is awake. GAP: so long only a suspended one is not run, which did
- * not see what happened meanwhile. GRACE: some launchers give the others of one that is gone a second. LEFT: a script
- * that asked may still start a run. TOLD: for the one that speaks. */
-static const double FRESH = 1.0, GAP = 5.0, GRACE = 0.2, LEFT = 10.0, TOLD = 2.0;
+/* Seconds. LOOK: between two looks. FRESH: a thread that ticked so recently is awake. GAP: so long only a suspended one
+ * is not run, which did not see what happened meanwhile. GRACE: some launchers give the others of one that is gone a
+ * second. LEFT: a script that asked may still start a run. TOLD: for the one that speaks. */
+static const double LOOK = 0.05, FRESH = 1.0, GAP = 5.0, GRACE = 0.2, LEFT = 10.0, TOLD = 2.0;
 /* So many times a rank's patience nodes may start apart, or work for all ranks without a word. */
 static const double FAR = 10.0;
 /* Seconds in which other nodes hear that the run ends, or each says what it knows, before the first one ends it. */
@@ -30,18 +29,10 @@ static struct {
 
 void watch_begin_thread(pthread_t *made, void *(*run)(void *))
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(made, NULL, run, NULL)) FAIL("no thread that watches the run");
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (interrupt_start_thread(made, run, NULL)) FAIL("no thread that watches the run");
 }
 
-void watch_rest(void)
-{
-    const struct timespec pause = { 0, LOOK_MILLISECONDS * 1000000L };
-    nanosleep(&pause, NULL);
-}
+void watch_rest(void) { clock_rest(LOOK); }
 
 bool watch_speaks(const board *b, double now)
 {

@@ -2,16 +2,14 @@
 #include "machine/cuda/transfers/nccl_call.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/interrupt.h"
 #include "machine/op/activity.h"
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { LOOK_MILLISECONDS = 20, ABANDON_SECONDS = 5 };
+static const double LOOK = 0.02, ABANDON = 5.0; /* seconds */
 
 static struct {
     bool opened;
@@ -19,24 +17,6 @@ static struct {
     void (*let_go)(void);
     atomic_bool ending, gone;
 } calls;
-
-static void rest(void)
-{
-    const struct timespec pause = { 0, LOOK_MILLISECONDS * 1000000L };
-    nanosleep(&pause, NULL);
-}
-
-/* Signals are the main thread's. */
-static void start_thread(void *(*run)(void *))
-{
-    pthread_t thread;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int code = pthread_create(&thread, NULL, run, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (code == 0) pthread_detach(thread);
-}
 
 void nccl_open(void)
 {
@@ -85,8 +65,9 @@ static void *abandon(void *unused)
 void nccl_abandon(void (*let_go)(void))
 {
     if (!calls.opened || atomic_exchange(&calls.ending, true)) return;
+    pthread_t thread;
     calls.let_go = let_go;
-    start_thread(abandon);
-    for (double began = clock_seconds(); !atomic_load(&calls.gone) && clock_seconds() - began < ABANDON_SECONDS;)
-        rest();
+    if (interrupt_start_thread(&thread, abandon, NULL) == 0) pthread_detach(thread);
+    for (double began = clock_seconds(); !atomic_load(&calls.gone) && clock_seconds() - began < ABANDON;)
+        clock_rest(LOOK);
 }
