@@ -65,8 +65,8 @@ typedef struct {
 typedef struct {
     double clip, tokens;
 } step_clip_args; /* clip 0: none; tokens of the global batch */
-/* Rows of experts' buffers: an expert has `rows` of them, as many for each of the groups in which its choices compete;
- * the buffers of `local` experts that one rank holds lie interleaved, row by row. */
+/* An expert's buffer has `rows` rows, as many for each group in which its choices compete; the buffers of the `local`
+ * experts of a rank lie interleaved, row by row. */
 enum { CHOICES = 2 };
 typedef struct {
     int64_t rows;

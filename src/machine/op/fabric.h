@@ -1,5 +1,4 @@
-/* Groups of ranks and the transfers among them, made by pure functions as computing operations are (kernels.h). Every
- * rank of a group submits the same transfers in the same order. */
+/* Groups of ranks and their transfers. Every rank of a group submits the same transfers in the same order. */
 #pragma once
 #include "machine/op/op.h"
 

@@ -14,10 +14,9 @@ enum { FP8_ALIGNMENT = 16 };
  * several columns; of FP8 codes, c is BF16. */
 op matmul_bias_op(tensor c, tensor a, tensor b, tensor bias);
 
-/* sum = x + delta (if delta is present; else sum is absent and x is the sum), rounded to x's type. RMSNorm: out = sum *
- * rstd * gain; rstd [rows] F32 = 1 / sqrt(mean(sum^2) + epsilon). With bias and mean LayerNorm, its gain kept as its
- * difference from 1: out = (sum - mean) * rstd * (1 + gain) + bias; mean [rows] F32 of sum, rstd = 1 / sqrt(mean((sum -
- * mean)^2) + epsilon). x, delta, sum, out [rows, h]; gain, bias [h]. */
+/* sum = x + delta, rounded to x's type; without delta x is the sum, and sum absent. RMSNorm: out = sum * rstd * gain;
+ * rstd [rows] F32 = 1 / sqrt(mean(sum^2) + epsilon). With bias and mean LayerNorm: out = (sum - mean) * rstd * (1 +
+ * gain) + bias; mean [rows] F32, rstd = 1 / sqrt(mean((sum - mean)^2) + epsilon). x .. out [rows, h]; gain, bias [h]. */
 typedef struct {
     tensor x, delta, gain, sum, out, rstd, bias, mean;
 } norm_forward_operands;
@@ -151,7 +150,7 @@ op cross_entropy_finish_op(const cross_entropy_operands *o);
 
 /* One bucket: weight from master (WRITE) or, without master, in place (UPDATE). gradient is multiplied by SCALAR_CLIP
  * first. A weight of FP8 codes is the master rounded to BF16, times its scale; amax and counts as quantize_op's, of the
- * new values as BF16 has them: the amax of codes or not, counts of codes; absent: none. */
+ * new values as BF16 has them. */
 typedef struct {
     tensor scalars, gradient, weight, master, first, second, amax, counts;
 } adamw_operands;

@@ -1,9 +1,7 @@
-/* How far an operation may be from the host's, kind by kind. Whole operations of the host itself are equal bit for bit:
- * the same code runs on the same bytes. Of a machine with GPUs, and of parts that are cut out of an operation, kinds
- * whose elements are made by base/numeric.h alone, or that move or count, are equal bit for bit: they have no limit
- * here. The others add the same terms in another order: n terms of size x give about sqrt(n) x 2^-24 of difference,
- * bounded here by 2 sqrt(n) + 16 times 2^-24 of the tensor's largest value; and what is rounded once on either side
- * differs by at most 2 halves of a unit in the last place on top. */
+/* How far an operation may be from the host's, kind by kind. Whole operations of the host itself, and kinds that move,
+ * count or make each element by base/numeric.h alone, are equal bit for bit and have no limit here. The others add the
+ * same terms in another order: n terms of size x differ by about sqrt(n) x 2^-24, bounded here by 2 sqrt(n) + 16 times
+ * 2^-24 of the tensor's largest value; rounding once on either side adds 2 halves of a unit in the last place. */
 #include "machine/op/limits.h"
 #include <math.h>
 
@@ -51,9 +49,8 @@ shadow_limit limit_of_product(const op *o, const op_home *home, int which)
     return limit_of_sums(o, which, terms, codes && home->cuda ? cut_sums(terms, fast) : chain * F32_HALF_UNIT);
 }
 
-/* Probabilities are added up over the positions of a sequence; all else is equal bit for bit. Beside them in one tensor
- * are counts, which are whole: half a one is let through to nobody, as long as 2 sqrt(n) + 16 times 2^-24 of the
- * largest count stays below it, up to 2^19 positions. */
+/* Probabilities are added up over the positions of a sequence; all else is equal bit for bit. Counts lie in the same
+ * tensor; the limit stays below half a count up to 2^19 positions. */
 shadow_limit limit_of_router(const op *o, const op_home *home, int which)
 {
     enum { STATISTICS = 6 };

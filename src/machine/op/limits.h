@@ -1,4 +1,4 @@
-/* How far the results of an operation may be from the host's: the limits that op_rules.c names, and those of sums. */
+/* Limits of how far results may be from the host's: those that op_rules.c names, and those of sums. */
 #pragma once
 #include "machine/op/op.h"
 
@@ -6,8 +6,7 @@ op_limit limit_of_product, limit_of_router, limit_of_unpermute_backward, limit_o
     limit_of_column_sums, limit_of_gelu_backward, limit_of_rows, limit_of_norm_backward, limit_of_attention_forward,
     limit_of_attention_backward, limit_of_scalars, limit_of_doubles, limit_of_signed_sums;
 
-/* How far a sum over ranks may be from the sum in double: `ranks` parts of that type, the result, and the sum of the
- * parts' magnitudes. */
+/* How far a sum of `ranks` parts may be from the sum in double. magnitudes: the sum of the parts' magnitudes. */
 double limit_of_rank_sum(const op_home *home, dtype type, int ranks, double result, double magnitudes);
 
 /* Returns how large a sum of errors with random signs may be among so many comparisons of all ranks, in units of the

@@ -1,6 +1,5 @@
-/* The rules of all kinds of operations. The shadow compares a sample of a large operation: one batch row and the query
- * heads of one key head of attention; some positions of what is computed row by row; some elements of the rest.
- * Products have a check of their own (machine/prove/shadow.h). */
+/* The rules of all kinds of operations. The shadow's samples: one batch row and one key head of attention, some
+ * positions of what is computed row by row, some elements of the rest; products have their own check (shadow.h). */
 #include "machine/op/limits.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,4 @@
-/* What is known of a rank from outside: what it does, what it waits for, what it completed last. Plain values, as they
- * are written into memory that others read, and sent to other nodes. */
+/* What is known of a rank from outside, as plain values that are shared on a node and sent to others. */
 #pragma once
 #include "machine/op/activity.h"
 

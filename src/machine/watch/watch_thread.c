@@ -130,8 +130,7 @@ void watch_read_board(const board *b, double now, rank_state *s)
     for (int i = 0; i < b->slots; i++) {
         board_read(b, i, now, &s[i]);
         if (s[i].presence != RANK_ABSENT) continue;
-        s[i].rank =
-            watch.own->rank - watch.slot + i; /* as launchers number the processes of a node, unless told otherwise */
+        s[i].rank = watch.own->rank - watch.slot + i; /* as launchers number processes, unless told otherwise */
         activity_text(s[i].host, sizeof s[i].host, watch.own->host);
     }
 }
