@@ -119,8 +119,7 @@ void world_start(int *argc, char ***argv)
     activity_doing("setting up", -1);
 }
 
-/* Entered when all ranks have come: a mpirun of Open MPI 4.1 whose ranks end inside MPI_Finalize waits for itself
- * (PMIx_server_finalize). */
+/* Entered when all ranks have come: ranks that end inside MPI_Finalize of Open MPI 4.1 make its mpirun wait. */
 void world_stop(void)
 {
     activity_doing("ending MPI", -1);

@@ -24,8 +24,7 @@ void world_sum_words(uint64_t *values, int64_t count);    /* collective; modulo 
 bool world_all(bool yes);                                 /* collective: true on every rank? */
 int world_first(bool yes);                                /* collective: the first such rank, or world_ranks() */
 enum { WORLD_GATHER_MOST = 1 << 26 };                     /* bytes a rank of one gather; more end the program */
-/* What each rank brings, `bytes` bytes of every rank: one after another on rank 0, which frees them; NULL on the
- * others. Collective. */
+/* Returns `bytes` bytes of every rank, one after another, on rank 0, which frees them; else NULL. Collective. */
 void *world_gather(const void *part, size_t bytes);
 /* What the lowest rank that has something to say says, on all ranks; nothing if none has. Collective. */
 void world_hear(char *sentence, size_t length);

@@ -1,5 +1,5 @@
-/* The CUDA executor: an operation is launched on its queue's stream as it is submitted, and an event behind it says
- * when it is complete. Whoever waits looks at all queues (poll.c). */
+/* The CUDA executor launches an operation on its queue's stream; an event after it says when it is complete (poll.c).
+ */
 #include "machine/cuda/executor.h"
 #include "base/clock.h"
 #include "base/memory.h"

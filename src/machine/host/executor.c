@@ -1,6 +1,5 @@
-/* The host executor: runs operations when somebody synchronizes, one decision at a time, in submitted order or in
- * hostile order among the queue heads that may run. Transfers are started and polled, so no order can deadlock that
- * would not on a GPU. */
+/* The host executor: runs operations when somebody synchronizes, one decision at a time, in submitted or hostile order.
+ * Transfers are started and polled, so no order can deadlock that would not on a GPU. */
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -142,8 +141,7 @@ static host_queue *choose(executor *e)
     return ready[mulhi(philox4x32(draw, e->options.order_seed, 0).word[0], (uint32_t)count)];
 }
 
-/* The transfer at the end of the chain of waits that starts with the one submitted first; NULL if there is no such
- * chain. */
+/* The transfer at the end of the chain of waits that starts with the one submitted first, or NULL. */
 static host_queue *blocking_transfer(executor *e)
 {
     host_queue *q = NULL;

@@ -26,8 +26,8 @@ typedef struct {
     expectation *expected;
 } messages;
 
-/* all_reduce sums and then gathers, unless every rank sums the whole. What is scattered, summed or as it is, goes part
- * by part to its rank. */
+/* all_reduce sums and then gathers, unless every rank sums the whole. What is scattered goes part by part to its rank.
+ */
 typedef enum { SUMS, GATHERS, SCATTERS, EXCHANGES } transfer_stage;
 
 /* The tensor of which each rank has a part: all of it, or as equal a share as there is. */
@@ -232,8 +232,7 @@ static void add_window(host_transfer *t, void *to, dtype to_type)
     rank_sum(to, to_type, t->in.window ? t->scratch : NULL, &parts, d->type, own.count);
 }
 
-/* True when its last message has come or gone. A sum's last window waits for what is sent: it may be what the sum
- * replaces. */
+/* True when its last message is done. A sum's last window waits for what is sent, which the sum may replace. */
 static bool messages_advance(host_transfer *t, messages *s)
 {
     while (!s->ended && messages_done(t, s)) {

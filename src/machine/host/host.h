@@ -44,8 +44,8 @@ void host_transfer_close(host_transfer *t);
 void host_transfer_start(host_transfer *t, const op *o, void *scratch);
 bool host_transfer_test(host_transfer *t);
 
-/* Sums over ranks: parts of consecutive ranks, added in rank order. Part i of `count` lies at base + i stride; number
- * `own` (-1: none) lies at `own_part` instead. */
+/* Parts of consecutive ranks, added in rank order. Part i lies at base + i stride, number `own` (-1: none) at own_part.
+ */
 typedef struct {
     char *base;
     size_t stride;

@@ -43,8 +43,7 @@ void activity_store(activity_cell *c, const activity *e)
     atomic_thread_fence(memory_order_release);
 }
 
-/* Reads the half that is not being written. A look fails if the writer came back to this half meanwhile. After
- * LOOKS of them the last one is believed. */
+/* Reads the half that is not being written, again if the writer came back to it; LOOKS times at most. */
 void activity_load(activity_cell *c, activity *e)
 {
     uint64_t word[ACTIVITY_WORDS];

@@ -39,8 +39,7 @@ int group_world_rank(const group *g, int member);
 /* The same ranks in the other order, by the same communicator where that has a handle; of a group_line. */
 group group_reversed(const group *g);
 
-/* to [size * n] = the parts of all ranks in rank order, from [n]. In place (from absent): own part already lies in
- * `to`. */
+/* to [size * n] = the parts of all ranks in rank order, from [n]; from absent: the own part already lies in `to`. */
 op all_gather_op(group *g, tensor to, tensor from);
 /* Own part of x [size * n] becomes the sum of that part over ranks, the rest keeps this rank's values. Sums are added
  * in rank order; F32 and BF16 in FP32 and rounded once, F64 in double, U64 exactly. */

@@ -19,8 +19,7 @@ static shadow_limit limit_of_sums(const op *o, int which, double terms, double m
                            .absolute = (2 * sqrt(terms) + 16) * F32_HALF_UNIT + more };
 }
 
-/* Tensor cores cut off the FP32 sum of each 16 products instead of rounding it: errors of one sign, half a unit each,
- * add up. */
+/* Tensor cores cut the FP32 sum of each 16 products instead of rounding it: half a unit each, of one sign, adds up. */
 enum { TENSOR_CORE_DEPTH = 16 };
 
 /* Hopper's sum 32 products of FP8 codes and what was summed before them at a time: each is aligned with the largest and
@@ -107,8 +106,7 @@ shadow_limit limit_of_doubles(const op *o, const op_home *home, int which)
     return (shadow_limit){ .roundings = F64_UNITS };
 }
 
-/* As limit_of_sums, in double. A signed sum wanders about as far as the root of the sum of squares, and the largest of
- * the tensor is seldom below a sixteenth of that. */
+/* As limit_of_sums, in double. The largest total is seldom below a sixteenth of the root of the sum of squares. */
 shadow_limit limit_of_signed_sums(const op *o, const op_home *home, int which)
 {
     return (shadow_limit){ .absolute = (32 * sqrt(elements_of(&o->operand[0].tensor)) + 16) * 0x1p-53 };

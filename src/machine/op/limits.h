@@ -9,11 +9,9 @@ op_limit limit_of_product, limit_of_router, limit_of_unpermute_backward, limit_o
 /* How far a sum of `ranks` parts may be from the sum in double. magnitudes: the sum of the parts' magnitudes. */
 double limit_of_rank_sum(const op_home *home, dtype type, int ranks, double result, double magnitudes);
 
-/* Returns how large a sum of errors with random signs may be among so many comparisons of all ranks, in units of the
- * root of the sum of b^2, where b bounds an error: sqrt(2 ln(2 comparisons / 1e-6)). Derivation: the signs are
- * independent of each other and of the errors, so by Hoeffding's inequality (1963, theorem 2) the probability that the
- * sum exceeds t is at most 2 exp(-t^2 / (2 sum of b^2)). With this t it is at most 1e-6 / comparisons: one false alarm
- * in a million runs. For a product b is half a unit in the last place of an element, which is rounded once, plus
- * `absolute` of limit_of_product times C's largest value, for how the terms are added. Rounding in double adds less
- * than 2^-20 of b. */
+/* Returns how large a sum of errors with random signs may be among so many comparisons, in units of the root of the sum
+ * of b^2, where b bounds an error: sqrt(2 ln(2 comparisons / 1e-6)). Signs are independent, so by Hoeffding's
+ * inequality (1963, theorem 2) the sum exceeds t with probability 2 exp(-t^2 / (2 sum of b^2)) at most, here 1e-6 /
+ * comparisons: one false alarm in a million runs. For a product b is half a unit in the last place of an element, plus
+ * `absolute` of limit_of_product times C's largest value. Rounding in double adds less than 2^-20 of b. */
 double signed_sum_limit(double comparisons);

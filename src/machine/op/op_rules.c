@@ -18,8 +18,7 @@ static double grouped_flops(const op *o)
     return 2.0 * (double)c->dim[0] * (double)c->dim[1] * (double)c->dim[2] * (double)a->dim[2];
 }
 
-/* One product of attention takes 2 d flops for every pair of query and key that the mask lets through; the pairs of a
- * position with itself count half. */
+/* One product of attention takes 2 d flops for every visible pair; pairs of a position with itself count half. */
 static double pairs_flops(const op *o)
 {
     const int64_t *q = o->operand[0].tensor.dim, *k = o->operand[1].tensor.dim;

@@ -20,8 +20,7 @@ void delivery_close(delivery *d);
 void delivery_before(delivery *d, queue *q, const op *o);
 void delivery_after(delivery *d, queue *q, const op *o);
 
-/* Makes the sums since the last call again and compares them. The machine is synchronized. Collective over each group.
- */
+/* Makes the sums since the last call again and compares. The machine is synchronized. Collective over each group. */
 void delivery_judge_sums(delivery *d, machine *m);
 /* Compares both sides' digests of all transfers since the start, and adds up the findings of all ranks, alike on all.
  * d: NULL on a rank that takes no part; else its machine is synchronized. Collective over the world. */

@@ -1,7 +1,6 @@
-/* One operation as a file: a title with the digest of the rest, lines for people, then the copy and the bytes of its
- * operands. A mismatch is written as one and run again from it. The file keeps what decides which kernel runs: options,
- * where operands lie relative to 256 bytes, which of them share a place; but not a product's algorithm that trials
- * chose. */
+/* One operation as a file: a title with the digest of the rest, lines for people, the copy and its operands' bytes. A
+ * mismatch is written as one and run again from it. It keeps what decides which kernel runs: options, places relative
+ * to 256 bytes, twins; but not a product's algorithm that trials chose. */
 #pragma once
 #include "machine/op/op.h"
 

@@ -5,8 +5,7 @@
 #include "machine/prove/fault.h"
 #include "machine/prove/shadow.h"
 
-/* From here on operations are shadowed so. Files of mismatches carry the machine's name and rank; a planted fault
- * writes none. */
+/* From here on operations are shadowed so. Mismatches become files (shadow_open), unless a fault is planted. */
 void prove_shadow(machine *m, shadow_mode mode);
 /* Returns the report on all shadowed operations, or NULL if none was asked for. */
 const shadow_report *prove_shadowed(const machine *m);

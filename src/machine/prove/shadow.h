@@ -1,5 +1,4 @@
-/* Shadow: the host runs computing operations once more, on copies of their operands, and compares. It synchronizes
- * before and after each. */
+/* Shadow: the host repeats computing operations on copies of their operands and compares. It synchronizes each time. */
 #pragma once
 #include "machine/prove/op_file.h"
 

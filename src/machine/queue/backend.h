@@ -1,5 +1,4 @@
-/* What a backend is: a table of functions, filled in one place. The dispatcher (submit.c) counts and checks; backends
- * run, or note what would be run. */
+/* A backend is a table of functions: it runs operations, or notes what would be run. */
 #pragma once
 #include "machine/op/fabric.h"
 #include "machine/queue/history.h"

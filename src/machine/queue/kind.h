@@ -73,9 +73,8 @@ void machine_agree(machine_kind kind);
 /* Ranks of this run share devices: said once, before the first communicator, by all ranks alike. */
 void machine_share_devices(bool yes);
 bool machine_shares_devices(void);
-/* What transfers have of a device: the multiprocessors that products leave to them (0: none in particular), for so many
- * links and groups (at least one) whose transfers run beside each other. Said by all ranks alike while no group is
- * connected. */
+/* What transfers have of a device: multiprocessors that products leave them (0: none in particular), for so many links
+ * and groups at a time. Set by all ranks alike while no group is connected. */
 typedef struct {
     int multiprocessors, links, groups;
 } machine_room;

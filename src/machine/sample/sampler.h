@@ -21,8 +21,7 @@ typedef struct {
     int events;
 } machine_sample;
 
-/* When there are so many, every second one is dropped and half as many are kept from then on. The thread looks as often
- * as before. */
+/* When there are so many, every second one is dropped; then half as many are kept, and all are still looked at. */
 enum { SAMPLES_KEPT = 256 };
 extern const double SAMPLE_SECONDS;
 

@@ -1,5 +1,4 @@
-/* The states of a node's ranks in memory that they share. Each rank writes its own with plain stores; everybody reads.
- * A rank that cannot share has its own board. */
+/* The states of a node's ranks in shared memory. Each rank writes its own with plain stores; everybody reads. */
 #pragma once
 #include "machine/watch/state.h"
 #include <stddef.h>

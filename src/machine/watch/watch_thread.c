@@ -65,8 +65,7 @@ static bool is_held_here(const board *b, const activity *e, double now)
     return false;
 }
 
-/* Tells whether this node may judge a wait by itself. It does not know what ranks of other nodes do for all ranks: such
- * a wait is not judged at once, but in the end. */
+/* Tells whether this node may judge a wait by itself. A wait for all ranks, unknown here, is judged in the end only. */
 static bool may_judge(const board *b, const activity *e, double patiences, double now)
 {
     bool sees_all = b->slots == watch.ranks;

@@ -7,8 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* False, with a clause that says why, if the library or one of its functions is not there. Cheap when it is loaded
- * already. */
+/* False, with a clause that says why, if the library or a function is not there. Cheap if it is loaded already. */
 bool cublaslt_load(char *why, size_t length);
 bool nccl_load(char *why, size_t length);
 /* NCCL is loaded, and one of those (2.28 and later) that gather in registered memory without multiprocessors: then its

@@ -9,7 +9,6 @@ OPS_COMPUTED(CUDA_KERNEL)
 
 /* Of the kernels that need scratch. */
 XGSW_EXTERN size_t cuda_matmul_scratch(const cuda_call *c);
-XGSW_EXTERN size_t cuda_grouped_matmul_scratch(const cuda_call *c);
 XGSW_EXTERN size_t cuda_embedding_backward_scratch(const cuda_call *c);
 XGSW_EXTERN size_t cuda_norm_backward_scratch(const cuda_call *c);
 XGSW_EXTERN size_t cuda_attention_forward_scratch(const cuda_call *c);

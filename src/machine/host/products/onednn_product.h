@@ -26,8 +26,7 @@ typedef struct {
     dnnl_data_type_t format;
 } product_matrix;
 product_matrix product_describe(const product_key *key, int which);
-/* Scratchpad from the caller; UPDATE adds what c holds inside the product, before it is rounded, as `append` says.
- * Owned by the caller. */
+/* Scratchpad from the caller; UPDATE adds c inside the product, before it is rounded. Owned by the caller. */
 typedef dnnl_status_t append_sum(dnnl_post_ops_t after);
 dnnl_primitive_attr_t product_attributes(const product_key *key, append_sum *append);
 
