@@ -1,5 +1,4 @@
-/* The CUDA executor launches an operation on its queue's stream; an event after it says when it is complete (poll.c).
- */
+/* Launches an operation on its queue's stream as it is submitted; an event after it tells its completion (poll.c). */
 #include "machine/cuda/executor.h"
 #include "base/clock.h"
 #include "base/memory.h"

@@ -26,8 +26,7 @@ typedef struct {
     expectation *expected;
 } messages;
 
-/* all_reduce sums and then gathers, unless every rank sums the whole. What is scattered goes part by part to its rank.
- */
+/* all_reduce sums and then gathers, unless every rank sums the whole. What is scattered goes in parts to its rank. */
 typedef enum { SUMS, GATHERS, SCATTERS, EXCHANGES } transfer_stage;
 
 /* The tensor of which each rank has a part: all of it, or as equal a share as there is. */

@@ -44,8 +44,7 @@ void host_transfer_close(host_transfer *t);
 void host_transfer_start(host_transfer *t, const op *o, void *scratch);
 bool host_transfer_test(host_transfer *t);
 
-/* Parts of consecutive ranks, added in rank order. Part i lies at base + i stride, number `own` (-1: none) at own_part.
- */
+/* Parts of consecutive ranks, added in rank order. Part i lies at base + i stride; `own` (-1: none) at own_part. */
 typedef struct {
     char *base;
     size_t stride;

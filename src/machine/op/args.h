@@ -65,8 +65,7 @@ typedef struct {
 typedef struct {
     double clip, tokens;
 } step_clip_args; /* clip 0: none; tokens of the global batch */
-/* An expert's buffer has `rows` rows, as many for each group in which its choices compete; the buffers of the `local`
- * experts of a rank lie interleaved, row by row. */
+/* Rows of an expert's buffer, and groups in which its choices compete; a rank's `local` buffers are interleaved. */
 enum { CHOICES = 2 };
 typedef struct {
     int64_t rows;

@@ -10,8 +10,7 @@ op matmul_op(tensor c, access_mode c_access, tensor a, tensor b);
  * rows of a and columns of b have no gaps; rows, columns and k are multiples of FP8_ALIGNMENT where they lie one after
  * the other; c is BF16 or F32. Sums of two E4M3 may keep fewer bits than FP32 if a machine is faster so. */
 enum { FP8_ALIGNMENT = 16 };
-/* c = a b + bias, rounded once; bias [n], of c's type, absent: matmul_op. Rows of c have no gaps and
- * several columns; of FP8 codes, c is BF16. */
+/* c = a b + bias, rounded once; bias [n], of c's type, or absent. Rows of c have no gaps; of FP8 codes c is BF16. */
 op matmul_bias_op(tensor c, tensor a, tensor b, tensor bias);
 
 /* sum = x + delta, rounded to x's type; without delta x is the sum. RMSNorm: out = sum * rstd * gain; rstd [rows] F32 =
@@ -58,8 +57,7 @@ op swiglu_backward_op(tensor gate_up, tensor d_out, tensor d_gate_up);
 op geglu_forward_op(tensor gate_up, tensor out);
 op geglu_backward_op(tensor gate_up, tensor d_out, tensor d_gate_up);
 
-/* As matmul_op, for each g: c[g, m, n] = or += a[g, m, k] b[g, k, n]; each matrix has one unit stride, the same in all
- * g. */
+/* As matmul_op, for each g: c[g, m, n] = or += a[g, m, k] b[g, k, n]; each matrix has one unit stride, as all g. */
 op grouped_matmul_op(tensor c, access_mode c_access, tensor a, tensor b);
 
 /* The two experts of each token, and where its rows lie in the experts' buffers (args.h, router_args). logits [n, E],
@@ -94,8 +92,7 @@ op unpermute_backward_op(unpermute_backward_operands o);
 op squared_relu_forward_op(tensor x, tensor out);
 op squared_relu_backward_op(tensor x, tensor d_out, tensor dx);
 
-/* out [rows, f] = gelu(x + bias), bias [f]. Backward: dx = d_out gelu'(x + bias); bias_gradient F32 [f] (+)= its sums.
- */
+/* out [rows, f] = gelu(x + bias), bias [f]. Backward: dx = d_out gelu'(x + bias); bias_gradient F32 [f] (+)= sums. */
 op gelu_forward_op(tensor x, tensor bias, tensor out);
 typedef struct {
     tensor x, bias, d_out, dx, bias_gradient;
@@ -163,8 +160,7 @@ op digest_op(tensor x, tensor sum, const digest_args *args);
  * keeps. x: F32 or BF16 without gaps, each part and args->place multiples of SIGN_RUN. */
 op signed_sums_op(tensor x, tensor scalars, tensor totals, const signed_sums_args *args);
 op fill_op(tensor out, double value);
-/* to = from (WRITE) or to += from (UPDATE), rounded once. Any formats, contiguous with as many elements; or F32 and
- * BF16 views of equal shapes whose rows have no gaps. */
+/* to = from (WRITE) or to += from (UPDATE), rounded once. Any formats without gaps, or F32 and BF16 rows. */
 op copy_op(tensor to, access_mode to_access, tensor from);
 /* out = the sum of parts [p, ...], each of out's shape and without gaps, added in FP32 in order, rounded once. Rows of
  * out have no gaps. */

@@ -48,8 +48,7 @@ shadow_limit limit_of_product(const op *o, const op_home *home, int which)
     return limit_of_sums(o, which, terms, codes && home->cuda ? cut_sums(terms, fast) : chain * F32_HALF_UNIT);
 }
 
-/* Probabilities are added up over the positions of a sequence; all else is equal bit for bit. Counts lie in the same
- * tensor; the limit stays below half a count up to 2^19 positions. */
+/* Only probabilities, added up over positions, may differ. Up to 2^19 positions the limit is below half a count. */
 shadow_limit limit_of_router(const op *o, const op_home *home, int which)
 {
     enum { STATISTICS = 6 };

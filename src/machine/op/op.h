@@ -98,8 +98,7 @@ typedef struct {
 } op_rule;
 extern const op_rule op_rules[OP_KINDS];
 
-/* Where the operands of its codes begin (kernels.h, encoding), if it makes any beside or in place of an output; else
- * -1. */
+/* Where the operands of its codes begin (kernels.h, encoding), if it makes codes of an output; else -1. */
 enum { ENCODING_CODES, ENCODING_TRANSPOSED, ENCODING_SCALE, ENCODING_AMAX, ENCODING_COUNTS, ENCODING_OPERANDS };
 int op_encoding(const op *o);
 /* Such an operation as several: what is rotated is copied into scratch (else `copied` has no operands), the values are

@@ -1,5 +1,4 @@
-/* sample/: what a rank's device and node do while its steps are timed. A thread looks once a second; it takes no memory
- * and no lock, and the steps do not wait for it. Knows base/ alone. */
+/* sample/: samples of a rank's device and node in timed steps, by a thread that takes no memory and no lock. */
 #pragma once
 #include "machine/sample/node.h"
 #include <stdint.h>

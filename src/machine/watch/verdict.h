@@ -4,8 +4,7 @@
 #include <stddef.h>
 
 /* GONE, STOPPED and ABSENT in the order of belief; UNHEARD: its node is not known; BEHIND: has not entered what others
- * wait for; LEFT: so too, as it waits for what all others have completed; UNDELIVERED: all entered it, and it does not
- * end. */
+ * wait for; LEFT: so too, but waits for what all others completed; UNDELIVERED: all entered, and it does not end. */
 typedef enum {
     CAUSE_GONE,
     CAUSE_STOPPED,

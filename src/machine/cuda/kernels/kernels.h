@@ -1,5 +1,4 @@
-/* kernels/: kernels with their launchers, a file for each. Launchers, cuda_NAME for each kind of operation; C and C++
- * both take this file. */
+/* kernels/: kernels with their launchers, cuda_NAME for each kind of operation; C and C++ both take this file. */
 #pragma once
 #include "base/op_kinds.h"
 #include "machine/cuda/device/call.h"

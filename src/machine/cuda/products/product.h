@@ -45,8 +45,7 @@ typedef struct {
     double microseconds; /* of a trial; 0: not tried */
 } product;
 
-/* "bf16 d[4096, 8192] += bf16 a[4096, 512] b'[512, 8192], leading 4096 4096 8192, aligned 16 16 16"; b's format is said
- * where it is another than a's; returns text. */
+/* "bf16 d[4096, 8192] += bf16 a[4096, 512] b'[512, 8192], leading 4096 4096 8192, aligned 16 16 16"; returns text. */
 const char *product_text(const product_key *key, char *text, size_t length);
 double product_flops(const product_key *key);
 bool product_is_fp8(const product_key *key);

@@ -1,5 +1,4 @@
-/* Routing of tokens to two experts each, under a capacity, and its backward (Shazeer et al. 2017; Fedus et al. 2022,
- * section 2.2, for the balance loss). */
+/* Routing of tokens to two experts each (Shazeer et al. 2017; balance loss: Fedus et al. 2022, section 2.2). */
 #include "machine/host/host.h"
 #include "machine/host/rows/row.h"
 

@@ -1,7 +1,6 @@
-/* products/: matrix products by oneDNN, and their check. Matrix products, single ones and those of several groups at
- * once, on oneDNN. BF16 is widened to FP32 in scratch where the processor cannot multiply it, FP8 codes to BF16 or
- * FP32: the products are exact either way, and the sums are rounded once. A right operand that the library would read
- * slowly is copied into scratch, its rows further apart. */
+/* products/: matrix products by oneDNN, and their check. BF16 is widened to FP32 in scratch where the processor cannot
+ * multiply it, FP8 codes to BF16 or FP32: products are exact either way, and sums are rounded once. A right operand
+ * that the library would read slowly is copied into scratch, its rows further apart. */
 #include "machine/host/host.h"
 #include "machine/host/rows/codes.h"
 #include "machine/host/rows/row.h"

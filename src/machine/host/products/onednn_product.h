@@ -30,7 +30,6 @@ product_matrix product_describe(const product_key *key, int which);
 typedef dnnl_status_t append_sum(dnnl_post_ops_t after);
 dnnl_primitive_attr_t product_attributes(const product_key *key, append_sum *append);
 
-/* The version's own part: whether the product without AVX-512 reads the right operand slowly as it lies; primitive,
- * arguments and scratch_bytes of p->key. */
+/* The version's part: does the product read the right operand slowly without AVX-512; building what p->key says. */
 bool product_reads_slowly(const product_key *key);
 void product_build(product *p, dnnl_engine_t engine);
