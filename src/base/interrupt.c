@@ -33,13 +33,3 @@ int interrupt_signal(void)
     if (number > 0) came = number;
     return came;
 }
-
-int interrupt_start_thread(pthread_t *made, void *(*run)(void *), void *of)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int code = pthread_create(made, NULL, run, of);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return code;
-}

@@ -1,4 +1,4 @@
-/* sample/: samples of a rank's device and node in timed steps, by a thread that takes no memory and no lock. */
+/* sample/: samples of a rank's device and node, once a second, by a thread that takes no memory and no lock. */
 #pragma once
 #include "machine/sample/node.h"
 #include <stdint.h>

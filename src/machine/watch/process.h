@@ -18,6 +18,7 @@ typedef struct {
 } watch_process;
 extern watch_process watch;
 
+/* Starts a thread that takes no signals, which are the main thread's. */
 void watch_begin_thread(pthread_t *thread, void *(*run)(void *));
 void watch_rest(void); /* until the next look */
 

@@ -1,7 +1,6 @@
 /* The thread that watches: looks at the board, judges, and ends the run. */
 #include "base/clock.h"
 #include "base/fail.h"
-#include "base/interrupt.h"
 #include "machine/watch/process.h"
 #include "machine/watch/verdict.h"
 #include "machine/watch/watch.h"
@@ -29,7 +28,11 @@ static struct {
 
 void watch_begin_thread(pthread_t *made, void *(*run)(void *))
 {
-    if (interrupt_start_thread(made, run, NULL)) FAIL("no thread that watches the run");
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (pthread_create(made, NULL, run, NULL)) FAIL("no thread that watches the run");
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 void watch_rest(void) { clock_rest(LOOK); }

@@ -2,8 +2,9 @@
 #include "machine/cuda/transfers/nccl_call.h"
 #include "base/clock.h"
 #include "base/fail.h"
-#include "base/interrupt.h"
 #include "machine/op/activity.h"
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +18,18 @@ static struct {
     void (*let_go)(void);
     atomic_bool ending, gone;
 } calls;
+
+/* Signals are the main thread's. */
+static void start_thread(void *(*run)(void *))
+{
+    pthread_t thread;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int code = pthread_create(&thread, NULL, run, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (code == 0) pthread_detach(thread);
+}
 
 void nccl_open(void)
 {
@@ -65,9 +78,8 @@ static void *abandon(void *unused)
 void nccl_abandon(void (*let_go)(void))
 {
     if (!calls.opened || atomic_exchange(&calls.ending, true)) return;
-    pthread_t thread;
     calls.let_go = let_go;
-    if (interrupt_start_thread(&thread, abandon, NULL) == 0) pthread_detach(thread);
+    start_thread(abandon);
     for (double began = clock_seconds(); !atomic_load(&calls.gone) && clock_seconds() - began < ABANDON;)
         clock_rest(LOOK);
 }
