@@ -1,4 +1,4 @@
-/* Rank and thread send letters through a pair of sockets. There the thread waits, whatever the C library's clock says. */
+/* Rank and thread send letters through sockets, where the thread waits, whatever the C library's clock says. */
 #include "machine/sample/sampler.h"
 #include "base/clock.h"
 #include "base/fail.h"
