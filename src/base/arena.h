@@ -1,6 +1,5 @@
-/* The measuring arena: one block per case, laid out once from one description.
- * Without memory behind it (memory == NULL) it hands out paper addresses and only measures bytes by kind,
- * so the same description first measures and then lays out. */
+/* The measuring arena: one block per case. Without memory it hands out paper addresses and measures bytes by kind, so
+ * the same description first measures and then lays out. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,4 @@ void *arena_take(arena *a, arena_kind kind, size_t bytes);
 size_t arena_paper_offset(const void *paper);
 /* No further takes: the timed window begins. */
 void arena_seal(arena *a);
-/* "weights", "gradients", ... */
 const char *arena_kind_name(arena_kind kind);

@@ -60,8 +60,7 @@ static double cpus(const version *v, const char *folder)
     return over > 0.0 ? quota[0] / over : INFINITY;
 }
 
-/* The smallest in a group's folder and in those above it, to the root: a group that is not seen from here, as from
- * within a container, has its limits there. */
+/* The smallest from a group's folder up to the root, where a group that is not seen from a container has its limits. */
 static double tightest(const version *v, const char *root, const char *group,
                        double (*read)(const version *, const char *))
 {

@@ -1,5 +1,4 @@
-/* What Linux's control groups (versions 1 and 2) leave to this process: batch systems and containers limit memory and
- * processor time by them, and /proc/meminfo and the affinity do not tell. */
+/* What Linux's control groups (versions 1 and 2) leave to this process of memory and processor time. */
 #pragma once
 
 /* The tightest limits of the process's groups and of those above them; INFINITY where there is none. */
@@ -9,5 +8,4 @@ typedef struct {
 } cgroup_limits;
 /* own: such as /proc/self/cgroup; root: where the groups are mounted, /sys/fs/cgroup. */
 cgroup_limits cgroup_limits_of(const char *own, const char *root);
-/* Of this process. */
 cgroup_limits cgroup_limits_here(void);

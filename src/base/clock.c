@@ -8,3 +8,9 @@ double clock_seconds(void)
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
+
+void clock_rest(double seconds)
+{
+    const struct timespec pause = { 0, (long)(1e9 * seconds) };
+    nanosleep(&pause, NULL);
+}

@@ -47,8 +47,7 @@ XGSW_SHARED float fp8_largest(dtype type) { return type == E4M3 ? 448.0f : 57344
 typedef enum { FP8_INPUT, FP8_WEIGHT, FP8_GRADIENT, FP8_KINDS } fp8_kind;
 XGSW_SHARED dtype fp8_format(int64_t number) { return number % FP8_KINDS == FP8_GRADIENT ? E5M2 : E4M3; }
 
-/* An amax travels as the bits of a float that is not negative: these order as the floats do, infinity and NaN above all
- * numbers, so that a maximum of them is one of integers, in any order. */
+/* An amax travels as the bits of a float that is not negative: they order as numbers do, infinity and NaN above all. */
 XGSW_SHARED int32_t amax_bits(float x) { return (int32_t)(float_bits(x) & 0x7FFFFFFFu); }
 
 /* What values are multiplied by, from their largest magnitude: largest / amax (`exact`), or the largest power of two

@@ -2,15 +2,14 @@
 #pragma once
 #include <stddef.h>
 
-/* A thing begins with its key: key_bytes of it, whole 8-byte integers, compared as bytes. Things are the caller's and
- * stay where they are. */
+/* A thing begins with its key, key_bytes of whole 8-byte integers. Things are the caller's and stay where they are. */
 typedef struct {
     size_t key_bytes;
     void **slot;
     size_t slots, used;
 } key_table;
 
-/* The thing of that key, or NULL. */
+/* Returns the thing, or NULL. */
 void *key_table_find(const key_table *t, const void *key);
 /* Adds a thing whose key the table lacks; allocates when it grows. */
 void key_table_add(key_table *t, void *thing);

@@ -1,5 +1,4 @@
-/* Memory of the host that must be there, and that free() gives back. Without it the run ends with "no memory for WHAT:
- * N bytes". A count of 0 gives a pointer, too. */
+/* Memory of the host, for free(); without it the run ends with "no memory for WHAT: N bytes". A count may be 0. */
 #pragma once
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,7 +1,5 @@
-/* Arithmetic that every backend needs element by element: philox, bf16 rounding, exp, sigmoid, the Adam update.
- * Pure functions without libm but fmaf and sqrtf, compiled with contraction off, so that a C and a CUDA
- * compiler give the same bits. XGSW_SHARED is how the compiler at hand spells "inline everywhere"
- * (given on the command line). */
+/* Arithmetic of every backend, element by element. Pure functions without libm but fmaf and sqrtf, compiled with
+ * contraction off, so that C and CUDA give the same bits. XGSW_SHARED (command line) means "inline everywhere". */
 #pragma once
 #include <math.h>
 #include <stdbool.h>
@@ -52,8 +50,7 @@ XGSW_SHARED uint64_t mix64(uint64_t x)
     x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
     return x ^ (x >> 31);
 }
-/* One term of a digest: of the element with these bits at this place, under the key. Two different tensors have equal
- * sums of terms by chance only, once in 2^64. */
+/* One term of a digest, of the element with these bits at this place. Unlike tensors have equal sums once in 2^64. */
 XGSW_SHARED uint64_t digest_element(uint64_t key, int64_t place, uint64_t bits)
 {
     return mix64(mix64(key + (uint64_t)place * 0x9E3779B97F4A7C15u) ^ bits);

@@ -2,9 +2,8 @@
 #pragma once
 #include <stdbool.h>
 
-/* Every kind of operation, once, as ROW(constant, name). The enumeration, the words of decks and reports, and each
- * machine's kernels with their table (host_NAME, cuda_NAME) are made from these lists; machine/op/op_rules.c says the
- * rest. */
+/* Every kind of operation, once, as ROW(constant, name). The enumeration, words of decks and reports, and the tables of
+ * kernels (host_NAME, cuda_NAME) are made from these lists; machine/op/op_rules.c says the rest. */
 
 #define OPS_OF_LAYERS(ROW)                                                                                             \
     ROW(OP_MATMUL, matmul)                                                                                             \

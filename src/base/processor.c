@@ -9,8 +9,7 @@
 
 enum { FEATURES_LENGTH = 8192, NAME_LENGTH = 32 };
 
-/* What a compiler uses at each level, by the names of /proc/cpuinfo; a level has the features of the later rows, too.
- */
+/* What a compiler uses at each level, as /proc/cpuinfo names it; a level has the features of the later rows, too. */
 static const struct {
     const char *march, *features;
 } levels[] = { { "x86-64-v4", "avx512f avx512bw avx512cd avx512dq avx512vl" },

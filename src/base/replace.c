@@ -32,8 +32,7 @@ static bool name_temporary(replacement *r)
     return refuse(r, "write", r->path, strerror(ENAMETOOLONG));
 }
 
-/* With the mode of the file that it replaces. A file of the same temporary name is left from a killed process that had
- * our number. */
+/* With the mode of the file that it replaces. A killed process of our number may have left a temporary file. */
 static int create(const replacement *r)
 {
     struct stat present;

@@ -1,5 +1,4 @@
-/* Replaces a file whole: at any moment, and after any kill, the name leads to all of the old bytes or all of the new.
- * Knows nothing of what the bytes mean. */
+/* Replaces a file whole: at any moment, and after any kill, the name leads to all the old bytes or all the new. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

@@ -13,21 +13,16 @@ typedef enum { NUMBER_READ, NUMBER_MALFORMED, NUMBER_TOO_LARGE, NUMBER_TOO_SMALL
 
 enum { TEXT_SHOWN = 40, TEXT_SHOWN_LENGTH = TEXT_SHOWN + 4 };
 
-/* View of a zero-terminated string. */
 text_view text_of(const char *string);
-/* Without leading and trailing blanks. */
 text_view text_trim(text_view t);
-/* Same bytes? */
 bool text_equal(text_view t, const char *string);
 /* Index of the first byte equal to c, or t.length. */
 size_t text_find(text_view t, char c);
 /* Ending of a noun behind its number: "" of one, else "s". */
 const char *plural(int64_t number);
-/* Bytes [from, t.length). */
 text_view text_from(text_view t, size_t from);
 /* Takes the next blank-separated word off the front of *rest; empty when there is none. */
 text_view text_word(text_view *rest);
-/* Number of blank-separated words. */
 int text_words(text_view t);
 /* Decimal integer with an optional sign and nothing else. TOO_LARGE: outside the 64-bit range. */
 number_state text_integer(text_view t, int64_t *value);
@@ -39,6 +34,5 @@ int text_distance(text_view t, const char *string);
 bool text_near(text_view t, const char *string);
 /* Copies to a zero-terminated string and returns true; false, and an empty string, if it does not fit. */
 bool text_copy(char *out, size_t size, text_view t);
-/* The text as a message shows it: at most TEXT_SHOWN bytes, "..." after a longer one, never half a UTF-8 character;
- * a tab as a blank. */
+/* The text in a message: TEXT_SHOWN bytes at most, then "...", never half a UTF-8 character; a tab as a blank. */
 void text_show(char out[TEXT_SHOWN_LENGTH], text_view t);

@@ -1,5 +1,6 @@
 /* The door to MPI for start-up, agreement and sums. The process's place in the world is process state, as MPI's is. */
 #include "machine/world.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/say.h"
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* PIECE: elements or bytes of one MPI call, far below the 2^31 at which counts wrap. */
@@ -119,8 +119,7 @@ void world_start(int *argc, char ***argv)
     activity_doing("setting up", -1);
 }
 
-/* Entered when all ranks have come: a mpirun of Open MPI 4.1 whose ranks end inside MPI_Finalize waits for itself
- * (PMIx_server_finalize). */
+/* Entered when all ranks have come: ranks that end inside MPI_Finalize of Open MPI 4.1 make its mpirun wait. */
 void world_stop(void)
 {
     activity_doing("ending MPI", -1);
@@ -151,9 +150,8 @@ const char *world_host(void) { return world.host; }
  * before all ranks of its node know of it, which they look for every 50 ms. */
 void world_abort(int status)
 {
-    const struct timespec pause = { 0, status == STATUS_HANG ? 500000000 : 100000000 };
     if (status != STATUS_HANG) watch_ending();
-    nanosleep(&pause, NULL);
+    clock_rest(status == STATUS_HANG ? 0.5 : 0.1);
     if (status != STATUS_HANG) MPI_Abort(MPI_COMM_WORLD, status);
     _Exit(status);
 }

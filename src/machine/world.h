@@ -1,6 +1,5 @@
-/* The ranks of the run: MPI for start-up, agreement and sums outside the fabric under test. The door to MPI. A process
- * that has not started it is a world of one rank, which may run a machine. "Collective" means over the whole world, in
- * the same order on all ranks; what waits for others is watched (machine/watch/watch.h). */
+/* The door to MPI for start-up, agreement and sums outside the fabric under test. A process that has not started MPI is
+ * a world of one rank. "Collective" means over the whole world, in the same order on all ranks; waits are watched. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,30 +24,27 @@ void world_sum_words(uint64_t *values, int64_t count);    /* collective; modulo 
 bool world_all(bool yes);                                 /* collective: true on every rank? */
 int world_first(bool yes);                                /* collective: the first such rank, or world_ranks() */
 enum { WORLD_GATHER_MOST = 1 << 26 };                     /* bytes a rank of one gather; more end the program */
-/* What each rank brings, `bytes` bytes of every rank: one after another on rank 0, which frees them; NULL on the
- * others. Collective. */
+/* Returns `bytes` bytes of every rank, one after another, on rank 0, which frees them; else NULL. Collective. */
 void *world_gather(const void *part, size_t bytes);
 /* What the lowest rank that has something to say says, on all ranks; nothing if none has. Collective. */
 void world_hear(char *sentence, size_t length);
 void world_barrier(void);               /* collective */
 _Noreturn void world_abort(int status); /* ends every rank */
 
-/* A sub-group: ranks of equal color, ordered by key; handle for group.handle; color < 0 joins none. `name` says which
- * split of the world it is, the same on all ranks: it is made when it is first asked for and kept for who asks again.
- * Collective. */
+/* Returns a communicator for group.handle: ranks of equal color, ordered by key; color < 0 joins none. A split of the
+ * world has one name on all ranks; it is made at the first call and kept for the next. Collective. */
 enum { SPLIT_NAME = 64 };
 int world_split(const char *name, int color, int key);
 /* Once for every world_split of that name; then its place may be taken by another split. */
 void world_release(const char *name);
 
-/* Replaces the values by their sums, or by the largest, over the ranks of a group; the same bits on all of them. It
- * uses a communicator of its own. Collective over the group, in an order of groups in which nobody waits in a circle.
- */
+/* Replaces the values by their sums, or by the largest, over the ranks of a group; the same bits on all of them.
+ * Collective over the group, in an order of groups in which nobody waits in a circle. */
 struct group;
 void world_reduce_group(const struct group *g, double *values, int64_t count, bool largest);
 
-/* The ranks of a split's part agree on a number while they go on: asked now, answered with the largest of theirs. One
- * question at a time; the answer waits until all of them have asked. */
+/* The ranks of a split's part agree on the largest of their numbers while they go on. One question at a time; the
+ * answer waits until all of them have asked. */
 void world_ask(int part, int number);
 int world_answer(void);
 

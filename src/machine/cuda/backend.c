@@ -1,5 +1,4 @@
-/* cuda/: the CUDA machine. Queues lie here; kernels, calls of libraries and transfers in the folders below. This is its
- * table of functions. */
+/* cuda/: the CUDA machine. Its queues and its table of functions lie here, the rest in the folders below. */
 #include "machine/cuda/attention/attention.h"
 #include "machine/cuda/device/device.h"
 #include "machine/cuda/device/environment.h"

@@ -1,5 +1,4 @@
-/* The CUDA executor: an operation is launched on its queue's stream as it is submitted, and an event behind it says
- * when it is complete. Whoever waits looks at all queues (poll.c). */
+/* Launches an operation on its queue's stream as it is submitted; an event after it tells its completion (poll.c). */
 #include "machine/cuda/executor.h"
 #include "base/clock.h"
 #include "base/memory.h"

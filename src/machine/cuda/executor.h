@@ -1,5 +1,4 @@
-/* The CUDA executor behind machine/queue/backend.h: queues are streams, marks are events. It launches when it is told
- * to submit; the host waits in sync, and where a queue is a hundred operations ahead of the device. */
+/* The CUDA executor: queues are streams, marks are events. The host waits in sync, and where a queue is full. */
 #pragma once
 #include "machine/queue/backend.h"
 

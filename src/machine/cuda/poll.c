@@ -1,5 +1,4 @@
-/* Completed operations are looked through in order: when each began and ended, what was exposed, and who is to blame if
- * none completes. Whoever waits polls. */
+/* Looks through completed operations in order: when each began and ended, what was exposed, and who is to blame. */
 #include "base/clock.h"
 #include "base/fail.h"
 #include "machine/cuda/device/call.h"
@@ -95,8 +94,7 @@ static bool poll_all(cuda_executor *e)
     return any;
 }
 
-/* After a look at all queues in vain: what is not complete ends after all that is. A full queue's last event is in use
- * again. */
+/* After a look in vain: what is not complete ends after all that is. A full queue's last event is in use again. */
 static void advance_clock(cuda_executor *e)
 {
     int latest = -1;

@@ -4,8 +4,7 @@
 #include "machine/cuda/device/memory.h"
 #include "machine/queue/backend.h"
 
-/* A driver takes about a thousand entries of a stream; beyond that a launch blocks, unwatched and untimed. An operation
- * is one to a dozen launches, its waits and an event: on the average of a step fewer than eight. */
+/* A driver takes about a thousand entries of a stream, then a launch blocks, unwatched; an operation is some eight. */
 enum { QUEUE_OPS = 128, QUEUE_WAITS = HAZARD_QUEUES + 1 };
 
 /* What an operation waits for. axis: of a transfer, or of the transfers of its queue; NULL: computing. */

@@ -2,6 +2,5 @@
 #pragma once
 #include <stddef.h>
 
-/* CUDA, cuBLASLt, NCCL and cuDNN, as built and as loaded, in one line. Needs no GPU; loads the libraries. Returns text.
- */
+/* CUDA, cuBLASLt, NCCL and cuDNN, as built and as loaded, in one line. Needs no GPU; loads the libraries. */
 const char *cuda_versions(char *text, size_t length);

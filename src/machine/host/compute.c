@@ -5,7 +5,7 @@
 static void (*const run[OP_KINDS])(const op *, void *scratch) = { OPS_COMPUTED(RUN) };
 static size_t (*const scratch_of[OP_KINDS])(const op *) = {
     [OP_MATMUL] = host_matmul_scratch,
-    [OP_GROUPED_MATMUL] = host_grouped_matmul_scratch,
+    [OP_GROUPED_MATMUL] = host_matmul_scratch,
     [OP_EMBEDDING_BACKWARD] = host_embedding_backward_scratch,
     [OP_NORM_BACKWARD] = host_norm_backward_scratch,
     [OP_ATTENTION_BACKWARD] = host_attention_backward_scratch,

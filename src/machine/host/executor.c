@@ -1,6 +1,5 @@
-/* The host executor: runs operations when somebody synchronizes, one decision at a time, in submitted order or in
- * hostile order among the queue heads that may run. Transfers are started and polled, so no order can deadlock that
- * would not on a GPU. */
+/* The host executor: runs operations when somebody synchronizes, one decision at a time, in submitted or hostile order.
+ * Transfers are started and polled, so no order can deadlock that would not on a GPU. */
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -81,14 +80,8 @@ static void complete(executor *e, host_queue *q)
 {
     const op *o = &head_of(q)->op;
     if (e->options.prove_access) access_proof_after(&q->proof, o);
-    bool transfers = op_is_transfer(o->kind);
-    span s = { o->kind,
-               (int)(q - e->queue),
-               o->origin,
-               q->began,
-               clock_seconds(),
-               transfers ? o->args.fabric.group->axis : NULL,
-               transfers ? o->args.fabric.sequence + 1 : 0 };
+    span s = { o->kind, (int)(q - e->queue), o->origin, q->began, clock_seconds(), NULL, 0 };
+    if (op_is_transfer(o->kind)) s.axis = o->args.fabric.group->axis, s.number = o->args.fabric.sequence + 1;
     q->head++;
     q->running = false;
     history_complete(e->history, &s);
@@ -148,8 +141,7 @@ static host_queue *choose(executor *e)
     return ready[mulhi(philox4x32(draw, e->options.order_seed, 0).word[0], (uint32_t)count)];
 }
 
-/* The transfer at the end of the chain of waits that starts with the one submitted first; NULL if there is no such
- * chain. */
+/* The transfer at the end of the chain of waits that starts with the one submitted first, or NULL. */
 static host_queue *blocking_transfer(executor *e)
 {
     host_queue *q = NULL;

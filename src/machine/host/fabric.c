@@ -26,8 +26,7 @@ typedef struct {
     expectation *expected;
 } messages;
 
-/* all_reduce sums and then gathers, unless every rank sums the whole. What is scattered, summed or as it is, goes part
- * by part to its rank. */
+/* all_reduce sums and then gathers, unless every rank sums the whole. What is scattered goes in parts to its rank. */
 typedef enum { SUMS, GATHERS, SCATTERS, EXCHANGES } transfer_stage;
 
 /* The tensor of which each rank has a part: all of it, or as equal a share as there is. */
@@ -157,6 +156,8 @@ static part part_of(const divided *d, int ranks, int rank)
     return (part){ first, end - first };
 }
 
+static part own_part(const host_transfer *t) { return part_of(&t->divided, t->group->size, t->group->rank); }
+
 static char *part_data(const divided *d, part p) { return d->data + (size_t)p.first * dtype_bytes(d->type); }
 static size_t part_bytes(const divided *d, part p) { return (size_t)p.count * dtype_bytes(d->type); }
 static size_t slot_bytes(const divided *d, int ranks) { return part_bytes(d, part_of(d, ranks, 0)); }
@@ -186,7 +187,7 @@ static char *arrived_data(const host_transfer *t, part p)
 static void post_peer(host_transfer *t, messages *s, int peer)
 {
     const divided *d = &t->divided;
-    part own = part_of(d, t->group->size, t->group->rank), other = part_of(d, t->group->size, peer);
+    part own = own_part(t), other = part_of(d, t->group->size, peer);
     if (t->stage == SUMS && !s->sends)
         post(t, s, slots(t) + (size_t)(peer - s->window) * slot_bytes(d, t->group->size), part_bytes(d, own), peer);
     else if (t->stage == SCATTERS && !s->sends) post(t, s, arrived_data(t, other), part_bytes(d, other), peer);
@@ -223,15 +224,14 @@ static void add_window(host_transfer *t, void *to, dtype to_type)
 {
     const divided *d = &t->divided;
     const group *g = t->group;
-    part own = part_of(d, g->size, g->rank);
+    part own = own_part(t);
     bool within = g->rank >= t->in.window && g->rank < t->in.next;
     rank_parts parts = { slots(t), slot_bytes(d, g->size), t->in.next - t->in.window,
                          within ? g->rank - t->in.window : -1, part_data(d, own) };
     rank_sum(to, to_type, t->in.window ? t->scratch : NULL, &parts, d->type, own.count);
 }
 
-/* True when its last message has come or gone. A sum's last window waits for what is sent: it may be what the sum
- * replaces. */
+/* True when its last message is done. A sum's last window waits for what is sent, which the sum may replace. */
 static bool messages_advance(host_transfer *t, messages *s)
 {
     while (!s->ended && messages_done(t, s)) {
@@ -248,27 +248,6 @@ static divided divided_by(const op *o)
     const tensor *x = &o->operand[o->kind == OP_ALL_TO_ALL].tensor;
     bool whole = o->kind == OP_ALL_REDUCE && tensor_span(x) <= WHOLE_BYTES && o->args.fabric.group->size <= WINDOW;
     return (divided){ x->data, x->type, tensor_elements(x), whole };
-}
-
-static void start_gather(host_transfer *t)
-{
-    const tensor *from = &t->op->operand[1].tensor;
-    part own = part_of(&t->divided, t->group->size, t->group->rank);
-    if (tensor_present(from)) memcpy(part_data(&t->divided, own), from->data, part_bytes(&t->divided, own));
-    start_stage(t, GATHERS);
-}
-
-static void start_scatter(host_transfer *t)
-{
-    part own = part_of(&t->divided, t->group->size, t->group->rank);
-    memcpy(arrived_data(t, own), part_data(&t->divided, own), part_bytes(&t->divided, own));
-    start_stage(t, SCATTERS);
-}
-
-static void finish_sum(host_transfer *t)
-{
-    part own = part_of(&t->divided, t->group->size, t->group->rank);
-    add_window(t, part_data(&t->divided, own), t->divided.type);
 }
 
 static void start_exchange(host_transfer *t)
@@ -297,11 +276,17 @@ void host_transfer_start(host_transfer *t, const op *o, void *scratch)
     t->group = o->args.fabric.group;
     t->scratch = scratch;
     t->stages_done = 0;
-    if (o->kind != OP_EXCHANGE) t->divided = divided_by(o);
-    if (o->kind == OP_ALL_GATHER) start_gather(t);
-    if (o->kind == OP_REDUCE_SCATTER || o->kind == OP_ALL_REDUCE) start_stage(t, SUMS);
-    if (o->kind == OP_ALL_TO_ALL) start_scatter(t);
-    if (o->kind == OP_EXCHANGE) start_exchange(t);
+    if (o->kind == OP_EXCHANGE) {
+        start_exchange(t);
+        return;
+    }
+    t->divided = divided_by(o);
+    part own = own_part(t);
+    char *kept = part_data(&t->divided, own);
+    const tensor *from = &o->operand[1].tensor;
+    if (o->kind == OP_ALL_GATHER && tensor_present(from)) memcpy(kept, from->data, part_bytes(&t->divided, own));
+    if (o->kind == OP_ALL_TO_ALL) memcpy(arrived_data(t, own), kept, part_bytes(&t->divided, own));
+    start_stage(t, o->kind == OP_ALL_GATHER ? GATHERS : o->kind == OP_ALL_TO_ALL ? SCATTERS : SUMS);
 }
 
 bool host_transfer_test(host_transfer *t)
@@ -309,7 +294,7 @@ bool host_transfer_test(host_transfer *t)
     bool heard = messages_advance(t, &t->in), sent = messages_advance(t, &t->out);
     if (!heard || !sent) return false;
     if (t->stage != SUMS) return true;
-    finish_sum(t);
+    add_window(t, part_data(&t->divided, own_part(t)), t->divided.type);
     if (t->op->kind == OP_REDUCE_SCATTER || t->divided.whole) return true;
     t->stages_done = 1;
     start_stage(t, GATHERS);

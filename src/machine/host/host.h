@@ -1,11 +1,9 @@
-/* host/: the host machine, whose queues run on this rank's cores; its kernels lie in the folders below. A kernel is a
- * function host_NAME for each kind of operation, in plain C with OpenMP, products by oneDNN. Scratch is the queue's, at
- * least host_scratch_of(o) long and 64-byte aligned. */
+/* host/: the host machine, whose queues run on this rank's cores. Kernels are host_NAME for each kind of operation, in
+ * plain C with OpenMP, products by oneDNN. Scratch is the queue's, host_scratch_of(o) long and 64-byte aligned. */
 #pragma once
 #include "machine/queue/backend.h"
 
-/* Bytes of scratch the op needs, a transfer or not, whatever the settings; builds and caches the oneDNN primitive of a
- * product. */
+/* Bytes of scratch, whatever the settings; builds and caches the oneDNN primitive of a product. */
 size_t host_scratch_of(const machine_tuning *t, const op *o);
 /* Runs a computing operation to completion. */
 void host_compute(const op *o, void *scratch);
@@ -15,7 +13,6 @@ OPS_COMPUTED(HOST_KERNEL)
 
 /* Bytes of scratch, for the kernels that need it. */
 size_t host_matmul_scratch(const op *o);
-size_t host_grouped_matmul_scratch(const op *o);
 size_t host_embedding_backward_scratch(const op *o);
 size_t host_norm_backward_scratch(const op *o);
 size_t host_attention_backward_scratch(const op *o);
@@ -47,8 +44,7 @@ void host_transfer_close(host_transfer *t);
 void host_transfer_start(host_transfer *t, const op *o, void *scratch);
 bool host_transfer_test(host_transfer *t);
 
-/* Sums over ranks: parts of consecutive ranks, added in rank order. Part i of `count` lies at base + i stride; number
- * `own` (-1: none) lies at `own_part` instead. */
+/* Parts of consecutive ranks, added in rank order. Part i lies at base + i stride; `own` (-1: none) at own_part. */
 typedef struct {
     char *base;
     size_t stride;
@@ -62,8 +58,7 @@ dtype rank_sum_type(dtype type);
  * the largest of them. before: a running sum, NULL: none; it may be `to`. */
 void rank_sum(void *to, dtype to_type, const void *before, const rank_parts *parts, dtype type, int64_t n);
 
-/* Proof of an operation's access list: WRITE operands are filled with NaN before it, READ operands must be unchanged
- * after. */
+/* Proof of an access list: WRITE operands are filled with NaN before, READ operands must be unchanged after. */
 typedef struct {
     uint64_t sum[OP_OPERANDS]; /* of READ operands, before */
 } access_proof;

@@ -1,5 +1,4 @@
-/* How long this thread could run while its processor ran others, as the system counts it: what a crowded processor
- * takes from a rank. A thread that is stopped cannot run: that is no delay. Other threads of the rank are not seen. */
+/* How long this thread could run while its processor ran others, as the system counts it. */
 #pragma once
 
 typedef struct {
@@ -9,6 +8,5 @@ typedef struct {
 
 run_delay run_delay_open(double now);
 void run_delay_close(run_delay *d);
-/* Seconds of delay since the last call; 0 if that is so little time ago that no scheduler gave the processor away and
- * back. So a look costs less than a part in 500 of what it looks at. */
+/* Seconds of delay since the last call; 0, without a look, if no scheduler switches twice in so short a time. */
 double run_delay_at(run_delay *d, double now);

@@ -21,6 +21,16 @@ void activity_text(char *to, uint64_t length, const char *from)
     memset(to + used, 0, length - used);
 }
 
+int rank_of_member(const activity_group *g, int member)
+{
+    int rank = g->first;
+    for (int i = 0; i < g->dims; i++) {
+        rank += member % g->dim[i].count * g->dim[i].stride;
+        member /= g->dim[i].count;
+    }
+    return rank;
+}
+
 void activity_store(activity_cell *c, const activity *e)
 {
     uint64_t word[ACTIVITY_WORDS] = { 0 };
@@ -33,8 +43,7 @@ void activity_store(activity_cell *c, const activity *e)
     atomic_thread_fence(memory_order_release);
 }
 
-/* Reads the half that is not being written. A look fails if the writer came back to this half meanwhile. After
- * LOOKS of them the last one is believed. */
+/* Reads the half that is not being written, again if the writer came back to it; LOOKS times at most. */
 void activity_load(activity_cell *c, activity *e)
 {
     uint64_t word[ACTIVITY_WORDS];
@@ -127,7 +136,7 @@ void activity_wait_for_all(const char *what, int ranks)
     activity_text(e.kind, sizeof e.kind, what);
     e.order = ++era;
     e.number = (int64_t)e.order;
-    e.group = (activity_group){ ACTIVITY_WORLD, 0, ranks, 1, { ranks }, { 1 } };
+    e.group = (activity_group){ ACTIVITY_WORLD, 0, ranks, 1, { { ranks, 1 } } };
     activity_enter(&e);
     activity_wait(&e);
 }

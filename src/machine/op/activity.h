@@ -1,21 +1,26 @@
-/* What this rank's main thread does, waits for and has completed: plain values at a place that others read. The place
- * is the process's own until somebody gives another one. */
+/* What this rank's main thread does, waits for and has completed, as plain values at a place that others read. */
 #pragma once
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Ranks that do something together: first, and so many counts and strides in world rank, the fastest first. The same
- * key on all of them, 0: there are none. ACTIVITY_WORLD: the key of all ranks. */
-enum { ACTIVITY_DIMS = 5, ACTIVITY_WORLD = 1 };
+/* Steps in world rank from one member of a group to the next. */
+typedef struct {
+    int32_t count, stride;
+} group_dim;
+/* Ranks that do something together: the first, and steps from it, the fastest first. The key is the same on all of
+ * them; 0: there are none. ACTIVITY_WORLD: the key of all ranks. */
+enum { GROUP_DIMS = 5, ACTIVITY_WORLD = 1 };
 typedef struct {
     uint64_t key;
-    int32_t first, size, dims, count[ACTIVITY_DIMS], stride[ACTIVITY_DIMS];
+    int32_t first, size, dims;
+    group_dim dim[GROUP_DIMS];
 } activity_group;
+/* Returns the world rank of a member. */
+int rank_of_member(const activity_group *g, int member);
 
-/* An operation, a call of a library or a part of the run. number: among those of its group, from 1; 0: it has none.
- * order: grows from one of a group's to the next, alike on all its ranks, also where their numbers start anew. step,
- * microbatch, layer -1: of none. */
+/* An operation, a call of a library or a part of the run. number: within its group, from 1; 0: none. order: grows in a
+ * group, alike on all its ranks, even if numbers start anew. step, microbatch, layer -1: none. */
 typedef struct {
     char kind[24], name[48], axis[16], phase[16], type[8];
     int64_t step, number, elements;
@@ -45,7 +50,7 @@ typedef struct {
         _Atomic uint64_t key, order; /* of the last that was entered */
     } entered[ACTIVITY_GROUPS];
 } activity_state;
-/* Publishes there from now on, and what was published so far, without progress. */
+/* Publishes there from now on, beginning with what was published so far, without progress. */
 void activity_publish(activity_state *at);
 
 /* What the main thread does from here on; number -1: it has none. */
@@ -60,7 +65,7 @@ void activity_wait(const activity *a);
 void activity_wait_end(void);
 /* Between two polls: lets others run that share its core. */
 void activity_yield(void);
-/* So much longer than otherwise it may take until the next call: for what takes time with the number of ranks. */
+/* Allows so much more time until the next call, for what takes longer with more ranks. */
 void activity_allow(double seconds);
 
 /* The next operation of all ranks, entered and waited for, until activity_wait_end. */

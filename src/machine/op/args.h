@@ -65,8 +65,7 @@ typedef struct {
 typedef struct {
     double clip, tokens;
 } step_clip_args; /* clip 0: none; tokens of the global batch */
-/* Rows of experts' buffers: an expert has `rows` of them, as many for each of the groups in which its choices compete;
- * the buffers of `local` experts that one rank holds lie interleaved, row by row. */
+/* Rows of an expert's buffer, and groups in which its choices compete; a rank's `local` buffers are interleaved. */
 enum { CHOICES = 2 };
 typedef struct {
     int64_t rows;

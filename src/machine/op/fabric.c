@@ -15,27 +15,23 @@ group group_line(const char *axis, int first, int stride, int size, int rank)
                     .handle_step = 1 };
 }
 
-int group_world_rank(const group *g, int member)
-{
-    int rank = g->first;
-    for (int i = 0; i < g->dims; i++) {
-        rank += member % g->dim[i].count * g->dim[i].stride;
-        member /= g->dim[i].count;
-    }
-    return rank;
-}
-
 /* One key on all its members, another for each axis, channel and set of ranks. */
 static activity_group watched(const group *g)
 {
     activity_group w = { .first = g->first, .size = g->size, .dims = g->dims };
     uint64_t key = fnv1a(g->axis) ^ (uint64_t)g->channel << 32;
     for (int i = 0; i < g->dims; i++) {
-        w.count[i] = g->dim[i].count, w.stride[i] = g->dim[i].stride;
-        key = (key * 1000003u + (uint64_t)w.count[i]) * 1000003u + (uint64_t)w.stride[i];
+        w.dim[i] = g->dim[i];
+        key = (key * 1000003u + (uint64_t)w.dim[i].count) * 1000003u + (uint64_t)w.dim[i].stride;
     }
     w.key = (key * 1000003u + (uint64_t)g->first) | 1u << 31;
     return w;
+}
+
+int group_world_rank(const group *g, int member)
+{
+    activity_group w = watched(g);
+    return rank_of_member(&w, member);
 }
 
 activity transfer_activity(const op *o)

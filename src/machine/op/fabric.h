@@ -1,5 +1,4 @@
-/* Groups of ranks and the transfers among them, made by pure functions as computing operations are (kernels.h). Every
- * rank of a group submits the same transfers in the same order. */
+/* Groups of ranks and their transfers. Every rank of a group submits the same transfers in the same order. */
 #pragma once
 #include "machine/op/op.h"
 
@@ -16,18 +15,13 @@ typedef enum {
     CHANNELS
 } fabric_channel;
 
-enum { GROUP_DIMS = 5 };
-typedef struct {
-    int count, stride;
-} group_dim;
-
 /* Its members are computed, not listed: nothing here grows with the number of ranks. */
 typedef struct group {
     const char *axis; /* "tensor", "data", ... for the tally and messages */
     int size, rank;   /* own position, ordered as in the mesh */
     int first;        /* world rank of member 0; with axis and channel it names the group on every rank */
     int dims;
-    group_dim dim[GROUP_DIMS]; /* steps in world rank, the fastest first; the counts' product is size */
+    group_dim dim[GROUP_DIMS]; /* the fastest first; the counts' product is size */
     bool apart;       /* its transfers run beside those of other groups; else in turn with those of other such groups */
     void *connection; /* the backend's, between group_connect and group_disconnect; NULL: it needs none */
     int handle;       /* communicator of machine/world.h; unused if size is 1 */
@@ -45,8 +39,7 @@ int group_world_rank(const group *g, int member);
 /* The same ranks in the other order, by the same communicator where that has a handle; of a group_line. */
 group group_reversed(const group *g);
 
-/* to [size * n] = the parts of all ranks in rank order, from [n]. In place (from absent): own part already lies in
- * `to`. */
+/* to [size * n] = the parts of all ranks in rank order, from [n]; from absent: the own part already lies in `to`. */
 op all_gather_op(group *g, tensor to, tensor from);
 /* Own part of x [size * n] becomes the sum of that part over ranks, the rest keeps this rank's values. Sums are added
  * in rank order; F32 and BF16 in FP32 and rounded once, F64 in double, U64 exactly. */

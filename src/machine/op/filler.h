@@ -8,8 +8,7 @@ static inline void need(bool condition, op *o, const char *what)
     if (!condition && !o->lacks) o->lacks = what;
 }
 
-/* Operands in the rule's order, absent ones included (tensor_none; of [RULE_OPERANDS] the last ones that are not
- * written); chosen: the accesses that the rule leaves open. */
+/* Operands in the rule's order, absent ones included (tensor_none); chosen: the accesses that the rule leaves open. */
 static inline op op_made(op_kind kind, const tensor *operands, const access_mode *chosen)
 {
     op o = { .kind = kind };

@@ -10,30 +10,26 @@ op matmul_op(tensor c, access_mode c_access, tensor a, tensor b);
  * rows of a and columns of b have no gaps; rows, columns and k are multiples of FP8_ALIGNMENT where they lie one after
  * the other; c is BF16 or F32. Sums of two E4M3 may keep fewer bits than FP32 if a machine is faster so. */
 enum { FP8_ALIGNMENT = 16 };
-/* c = a b + bias, rounded once; bias [n], of c's type, absent: matmul_op. Rows of c have no gaps and
- * several columns; of FP8 codes, c is BF16. */
+/* c = a b + bias, rounded once; bias [n], of c's type, or absent. Rows of c have no gaps; of FP8 codes c is BF16. */
 op matmul_bias_op(tensor c, tensor a, tensor b, tensor bias);
 
-/* sum = x + delta (if delta is present; else sum is absent and x is the sum), rounded to x's type. RMSNorm: out = sum *
- * rstd * gain; rstd [rows] F32 = 1 / sqrt(mean(sum^2) + epsilon). With bias and mean LayerNorm, its gain kept as its
- * difference from 1: out = (sum - mean) * rstd * (1 + gain) + bias; mean [rows] F32 of sum, rstd = 1 / sqrt(mean((sum -
- * mean)^2) + epsilon). x, delta, sum, out [rows, h]; gain, bias [h]. */
+/* sum = x + delta, rounded to x's type; without delta x is the sum. RMSNorm: out = sum * rstd * gain; rstd [rows] F32 =
+ * 1 / sqrt(mean(sum^2) + epsilon). With bias and mean LayerNorm: out = (sum - mean) * rstd * (1 + gain) + bias; mean
+ * [rows] F32, rstd = 1 / sqrt(mean((sum - mean)^2) + epsilon). x to out [rows, h]; gain, bias [h]. */
 typedef struct {
     tensor x, delta, gain, sum, out, rstd, bias, mean;
 } norm_forward_operands;
 op norm_forward_op(norm_forward_operands o, float epsilon);
 
 /* dx (+)= derivative of the norm (UPDATE adds to the residual's gradient and rounds once); gain_gradient F32 [h] (+)=,
- * and bias_gradient, with mean. x [rows, h] is the norm's input (the sum). Zhang & Sennrich 2019; with mean Ba et al.
- * 2016. */
+ * and bias_gradient, with mean. x [rows, h] is the norm's input. Zhang & Sennrich 2019; with mean Ba et al. 2016. */
 typedef struct {
     tensor d_out, x, rstd, gain, dx, gain_gradient, mean, bias_gradient;
     access_mode dx_access, gain_access, bias_access;
 } norm_backward_operands;
 op norm_backward_op(norm_backward_operands o);
 
-/* Rotates half-split pairs of x [s, b, heads, d] in place by table [s, d/2, 2] (cosine, sine), F32. Backward rotates
- * back. */
+/* Rotates half-split pairs of x [s, b, heads, d] in place by table [s, d/2, 2] F32 (cosine, sine), or back. */
 op rope_forward_op(tensor x, tensor table);
 op rope_backward_op(tensor x, tensor table);
 
@@ -61,25 +57,22 @@ op swiglu_backward_op(tensor gate_up, tensor d_out, tensor d_gate_up);
 op geglu_forward_op(tensor gate_up, tensor out);
 op geglu_backward_op(tensor gate_up, tensor d_out, tensor d_gate_up);
 
-/* c[g, m, n] = a[g, m, k] b[g, k, n] (WRITE) or c += a b (UPDATE) for each g, as matmul_op; each matrix has one unit
- * stride, the same in all g. */
+/* As matmul_op, for each g: c[g, m, n] = or += a[g, m, k] b[g, k, n]; each matrix has one unit stride, as all g. */
 op grouped_matmul_op(tensor c, access_mode c_access, tensor a, tensor b);
 
-/* The two experts of each token, and where its rows lie in the experts' buffers (args.h, router_args).
- * logits [n, E], rows = positions x sequences. order [groups, n / groups] I32: the rows of each group, absent: one
- * group of all. choices [n, 2] I32: the two largest logits, ties to the lower expert: an expert e, or -1 - e
- * of a choice that is dropped; with args.given they are read. Of an expert's choices in a group those of the largest
- * weights fill its rows, ties to the lower row of logits; the others are dropped; those that are not keep their order.
- * weights [n, 2] F32: softmax over the two logits; place [n, 2] I32: row of the buffers, -1 of a dropped choice;
- * source [rows of all buffers] I32: 2 token + choice, -1 of an unused row. statistics [b, 3, E] F32 (ROUTED_...), the
- * probabilities being the softmax over all logits. */
+/* The two experts of each token, and where its rows lie in the experts' buffers (args.h, router_args). logits [n, E],
+ * rows = positions x sequences. order [groups, n / groups] I32: the rows of each group, absent: one group. choices [n,
+ * 2] I32: the two largest logits, ties to the lower expert: e, or -1 - e of a dropped choice; with args.given they are
+ * read. In a group an expert's choices of the largest weights fill its rows, in their order, ties to the lower row of
+ * logits; the others are dropped. weights [n, 2] F32: softmax over the two logits; place [n, 2] I32: row of the
+ * buffers, -1 of a dropped choice; source [rows of all buffers] I32: 2 token + choice, -1 of an unused row. statistics
+ * [b, 3, E] F32 (ROUTED_...), of the softmax over all logits. */
 typedef struct {
     tensor logits, order, choices, weights, place, source, statistics;
 } router_forward_operands;
 op router_forward_op(router_forward_operands o, router_args args);
-/* d_logits from d_weights [n, 2] F32 and the balance loss of each sequence, args.balance x sum over e of statistics 0 x
- * statistics 1, those of the whole sequence. loss [b] F64 += balance losses; load [2, E] F64 += statistics 1 and 2;
- * both may be absent. */
+/* d_logits from d_weights [n, 2] F32 and each sequence's balance loss, args.balance x sum over e of statistics 0 x 1.
+ * loss [b] F64 += balance losses; load [2, E] F64 += statistics 1 and 2; both may be absent. */
 typedef struct {
     tensor logits, choices, d_weights, statistics, d_logits, loss, load;
 } router_backward_operands;
@@ -99,8 +92,7 @@ op unpermute_backward_op(unpermute_backward_operands o);
 op squared_relu_forward_op(tensor x, tensor out);
 op squared_relu_backward_op(tensor x, tensor d_out, tensor dx);
 
-/* out [rows, f] = gelu(x + bias), bias [f]. Backward: dx = d_out gelu'(x + bias); bias_gradient F32 [f] (+)= the sums
- * of its columns, before they are rounded. */
+/* out [rows, f] = gelu(x + bias), bias [f]. Backward: dx = d_out gelu'(x + bias); bias_gradient F32 [f] (+)= sums. */
 op gelu_forward_op(tensor x, tensor bias, tensor out);
 typedef struct {
     tensor x, bias, d_out, dx, bias_gradient;
@@ -151,7 +143,7 @@ op cross_entropy_finish_op(const cross_entropy_operands *o);
 
 /* One bucket: weight from master (WRITE) or, without master, in place (UPDATE). gradient is multiplied by SCALAR_CLIP
  * first. A weight of FP8 codes is the master rounded to BF16, times its scale; amax and counts as quantize_op's, of the
- * new values as BF16 has them: the amax of codes or not, counts of codes; absent: none. */
+ * new values as BF16 has them. */
 typedef struct {
     tensor scalars, gradient, weight, master, first, second, amax, counts;
 } adamw_operands;
@@ -163,14 +155,12 @@ op initialize_op(tensor out, const initialize_args *args);
 /* sum [1] U64 += digest_element (base/numeric.h) of every element of x, any format, without gaps; element i lies at
  * args->place + i. The sum wraps and does not depend on the order of the elements. */
 op digest_op(tensor x, tensor sum, const digest_args *args);
-/* totals [SUM_SLICES, SLICE_TOTALS] F64 = for each slice of the owners' parts of x (args.h) the sum of its elements,
- * each with the random sign of its place and of the step that the scalars name (signed_value), and the sum of their
- * squares; in double, in an order that a machine always keeps. x: F32 or BF16 without gaps, each part and args->place
- * multiples of SIGN_RUN. */
+/* totals [SUM_SLICES, SLICE_TOTALS] F64 = for each slice of the owners' parts of x (args.h) the sum of its elements
+ * with random signs (signed_value, by place and step) and the sum of their squares, in an order that a machine always
+ * keeps. x: F32 or BF16 without gaps, each part and args->place multiples of SIGN_RUN. */
 op signed_sums_op(tensor x, tensor scalars, tensor totals, const signed_sums_args *args);
 op fill_op(tensor out, double value);
-/* to = from (WRITE) or to += from (UPDATE), rounded once. Any formats, contiguous with as many elements; or F32 and
- * BF16 views of equal shapes whose rows have no gaps. */
+/* to = from (WRITE) or to += from (UPDATE), rounded once. Any formats without gaps, or F32 and BF16 rows. */
 op copy_op(tensor to, access_mode to_access, tensor from);
 /* out = the sum of parts [p, ...], each of out's shape and without gaps, added in FP32 in order, rounded once. Rows of
  * out have no gaps. */
@@ -182,9 +172,8 @@ op sum_op(tensor out, access_mode out_access, tensor x);
 op tokens_op(tensor scalars, tensor tokens, tensor labels, const tokens_args *args);
 /* scalars: step += 1, then learning rate and bias corrections of that step. */
 op step_begin_op(tensor scalars, const step_begin_args *args);
-/* The amaxes of a step [n] I32 enter the history [FP8_HISTORY, n] I32, in the place of the step that the scalars name,
- * and become 0; scales [n, FP8_FACTORS] F32 follow from the largest in the history, or without one from the amaxes
- * (base/fp8.h), of fp8_format(first + i). */
+/* The amaxes of a step [n] I32 enter the history [FP8_HISTORY, n] I32 at the step of the scalars, and become 0; scales
+ * [n, FP8_FACTORS] F32 follow from the history's largest, or without one from the amaxes, of fp8_format(first + i). */
 typedef struct {
     tensor scalars, amax, history, scales;
 } fp8_scales_operands;

@@ -1,9 +1,7 @@
-/* How far an operation may be from the host's, kind by kind. Whole operations of the host itself are equal bit for bit:
- * the same code runs on the same bytes. Of a machine with GPUs, and of parts that are cut out of an operation, kinds
- * whose elements are made by base/numeric.h alone, or that move or count, are equal bit for bit: they have no limit
- * here. The others add the same terms in another order: n terms of size x give about sqrt(n) x 2^-24 of difference,
- * bounded here by 2 sqrt(n) + 16 times 2^-24 of the tensor's largest value; and what is rounded once on either side
- * differs by at most 2 halves of a unit in the last place on top. */
+/* How far an operation may be from the host's, kind by kind. Whole operations of the host itself, and kinds that move,
+ * count or make each element by base/numeric.h alone, are equal bit for bit and have no limit here. The others add the
+ * same terms in another order: n terms of size x differ by about sqrt(n) x 2^-24, bounded here by 2 sqrt(n) + 16 times
+ * 2^-24 of the tensor's largest value; rounding once on either side adds 2 halves of a unit in the last place. */
 #include "machine/op/limits.h"
 #include <math.h>
 
@@ -21,8 +19,7 @@ static shadow_limit limit_of_sums(const op *o, int which, double terms, double m
                            .absolute = (2 * sqrt(terms) + 16) * F32_HALF_UNIT + more };
 }
 
-/* Tensor cores cut off the FP32 sum of each 16 products instead of rounding it: errors of one sign, half a unit each,
- * add up. */
+/* Tensor cores cut the FP32 sum of each 16 products instead of rounding it: half a unit each, of one sign, adds up. */
 enum { TENSOR_CORE_DEPTH = 16 };
 
 /* Hopper's sum 32 products of FP8 codes and what was summed before them at a time: each is aligned with the largest and
@@ -51,9 +48,7 @@ shadow_limit limit_of_product(const op *o, const op_home *home, int which)
     return limit_of_sums(o, which, terms, codes && home->cuda ? cut_sums(terms, fast) : chain * F32_HALF_UNIT);
 }
 
-/* Probabilities are added up over the positions of a sequence; all else is equal bit for bit. Beside them in one tensor
- * are counts, which are whole: half a one is let through to nobody, as long as 2 sqrt(n) + 16 times 2^-24 of the
- * largest count stays below it, up to 2^19 positions. */
+/* Only probabilities, added up over positions, may differ. Up to 2^19 positions the limit is below half a count. */
 shadow_limit limit_of_router(const op *o, const op_home *home, int which)
 {
     enum { STATISTICS = 6 };
@@ -110,8 +105,7 @@ shadow_limit limit_of_doubles(const op *o, const op_home *home, int which)
     return (shadow_limit){ .roundings = F64_UNITS };
 }
 
-/* As limit_of_sums, in double. A signed sum wanders about as far as the root of the sum of squares, and the largest of
- * the tensor is seldom below a sixteenth of that. */
+/* As limit_of_sums, in double. The largest total is seldom below a sixteenth of the root of the sum of squares. */
 shadow_limit limit_of_signed_sums(const op *o, const op_home *home, int which)
 {
     return (shadow_limit){ .absolute = (32 * sqrt(elements_of(&o->operand[0].tensor)) + 16) * 0x1p-53 };

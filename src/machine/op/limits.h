@@ -1,4 +1,4 @@
-/* How far the results of an operation may be from the host's: the limits that op_rules.c names, and those of sums. */
+/* Limits of how far results may be from the host's: those that op_rules.c names, and those of sums. */
 #pragma once
 #include "machine/op/op.h"
 
@@ -6,15 +6,12 @@ op_limit limit_of_product, limit_of_router, limit_of_unpermute_backward, limit_o
     limit_of_column_sums, limit_of_gelu_backward, limit_of_rows, limit_of_norm_backward, limit_of_attention_forward,
     limit_of_attention_backward, limit_of_scalars, limit_of_doubles, limit_of_signed_sums;
 
-/* How far a sum over ranks may be from the sum in double: `ranks` parts of that type, the result, and the sum of the
- * parts' magnitudes. */
+/* How far a sum of `ranks` parts may be from the sum in double. magnitudes: the sum of the parts' magnitudes. */
 double limit_of_rank_sum(const op_home *home, dtype type, int ranks, double result, double magnitudes);
 
-/* Returns how large a sum of errors with random signs may be among so many comparisons of all ranks, in units of the
- * root of the sum of b^2, where b bounds an error: sqrt(2 ln(2 comparisons / 1e-6)). Derivation: the signs are
- * independent of each other and of the errors, so by Hoeffding's inequality (1963, theorem 2) the probability that the
- * sum exceeds t is at most 2 exp(-t^2 / (2 sum of b^2)). With this t it is at most 1e-6 / comparisons: one false alarm
- * in a million runs. For a product b is half a unit in the last place of an element, which is rounded once, plus
- * `absolute` of limit_of_product times C's largest value, for how the terms are added. Rounding in double adds less
- * than 2^-20 of b. */
+/* Returns how large a sum of errors with random signs may be among so many comparisons, in units of the root of the sum
+ * of b^2, where b bounds an error: sqrt(2 ln(2 comparisons / 1e-6)). Signs are independent, so by Hoeffding's
+ * inequality (1963, theorem 2) the sum exceeds t with probability 2 exp(-t^2 / (2 sum of b^2)) at most, here 1e-6 /
+ * comparisons: one false alarm in a million runs. For a product b is half a unit in the last place of an element, plus
+ * `absolute` of limit_of_product times C's largest value. Rounding in double adds less than 2^-20 of b. */
 double signed_sum_limit(double comparisons);

@@ -1,6 +1,5 @@
-/* op/: operations, the tensors and groups they work on, and what can be said of them without a machine. Operations are
- * values: what to compute, on which tensors, and who asked. kernels.h and fabric.h make them, submit.h
- * has them run; op_rules.c says what one of each kind is. */
+/* op/: operations as values: what to compute, on which tensors, and who asked. kernels.h and fabric.h make them,
+ * submit.h has them run; op_rules.c says what one of each kind is. */
 #pragma once
 #include "machine/op/activity.h"
 #include "machine/op/args.h"
@@ -41,8 +40,7 @@ typedef struct {
     const char *lacks;
 } op;
 
-/* What decides, beside the operation, which kernel runs: the machine's options. part: of the operands only a part is at
- * hand (machine/prove/shadow_part.c). */
+/* The machine's options that decide which kernel runs. part: only a part of the operands is at hand (shadow_part.c). */
 typedef struct {
     bool cuda, deterministic, own_attention, part;
     int transfer_multiprocessors;
@@ -100,18 +98,16 @@ typedef struct {
 } op_rule;
 extern const op_rule op_rules[OP_KINDS];
 
-/* Where the operands of its codes begin (kernels.h, encoding, with the scale behind transposed), if it makes any beside
- * or in place of an output; else -1. */
+/* Where the operands of its codes begin (kernels.h, encoding), if it makes codes of an output; else -1. */
 enum { ENCODING_CODES, ENCODING_TRANSPOSED, ENCODING_SCALE, ENCODING_AMAX, ENCODING_COUNTS, ENCODING_OPERANDS };
 int op_encoding(const op *o);
-/* Such an operation as several: what is rotated is copied into scratch, else there is no operand; the values are made
- * there, in so many bytes, or where the operation leaves them; quantize makes codes of them. */
+/* Such an operation as several: what is rotated is copied into scratch (else `copied` has no operands), the values are
+ * made there, in encoded_bytes, or where the operation leaves them, and quantize makes codes of them. */
 typedef struct {
     op copied, values, codes;
 } encoded_parts;
 size_t encoded_bytes(const op *o);
 encoded_parts encoded_parts_of(const op *o, void *scratch);
 
-/* Floating-point operations that the mathematics needs: 2mnk for products, causal half for attention; 0 for the rest.
- */
+/* Floating-point operations of the mathematics: 2mnk for products, causal half for attention; 0 for the rest. */
 double op_flops(const op *o);

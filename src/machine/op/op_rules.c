@@ -1,6 +1,5 @@
-/* The rules of all kinds of operations. The shadow compares a sample of a large operation: one batch row and the query
- * heads of one key head of attention; some positions of what is computed row by row; some elements of the rest.
- * Products have a check of their own (machine/prove/shadow.h). */
+/* The rules of all kinds of operations. The shadow's samples: one batch row and one key head of attention, some
+ * positions of what is computed row by row, some elements of the rest; products have their own check (shadow.h). */
 #include "machine/op/limits.h"
 #include <stdio.h>
 #include <string.h>
@@ -19,8 +18,7 @@ static double grouped_flops(const op *o)
     return 2.0 * (double)c->dim[0] * (double)c->dim[1] * (double)c->dim[2] * (double)a->dim[2];
 }
 
-/* One product of attention takes 2 d flops for every pair of query and key that the mask lets through; the pairs of a
- * position with itself count half. */
+/* One product of attention takes 2 d flops for every visible pair; pairs of a position with itself count half. */
 static double pairs_flops(const op *o)
 {
     const int64_t *q = o->operand[0].tensor.dim, *k = o->operand[1].tensor.dim;

@@ -206,8 +206,7 @@ void delivery_after(delivery *d, queue *q, const op *o)
 
 /* ---- judging ---- */
 
-/* Group by group in one order on all ranks, and of a group in the order of submission: a rank has one group of each
- * axis and channel, so nobody waits in a circle. */
+/* Orders sums by group, alike on all ranks, then by submission. Of each axis and channel a rank has one group. */
 static int by_group(const void *a, const void *b)
 {
     const fabric_args *x = &((const kept_sum *)a)->op.args.fabric, *y = &((const kept_sum *)b)->op.args.fabric;
@@ -216,8 +215,7 @@ static int by_group(const void *a, const void *b)
     return order ? order : (x->sequence > y->sequence) - (x->sequence < y->sequence);
 }
 
-/* Two numbers of each element: of an integer of 64 bits its halves, of I32, of which the largest is taken, itself, of
- * others the value and its magnitude. */
+/* Two numbers of each element: the halves of U64; the value and its magnitude of others. */
 static void split(const tensor *x, int64_t i, double pair[2])
 {
     uint64_t word = x->type == U64 ? ((const uint64_t *)x->data)[i] : 0;

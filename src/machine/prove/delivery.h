@@ -1,8 +1,7 @@
-/* Deliveries: transfers of a machine are proven right without the transfers' own help. Of a transfer that moves bytes
- * the sender adds a digest of what goes to each receiver, and the receiver one of what came from each sender; over all
- * ranks both sums are equal. Of a transfer that adds, the parts and the results are copied, and the sum is made again
- * in double by MPI. Digests and copies are operations of the transfer's own queue: nothing waits for them, and a fault
- * that is planted on the transfer lies between them. */
+/* Deliveries: transfers are proven without their own help. If a transfer moves bytes, the sender digests what goes to
+ * each receiver and the receiver what came from each sender; over all ranks both sums are equal. If it adds, parts and
+ * results are copied, and MPI makes the sum again in double. Digests and copies run on the transfer's own queue, so
+ * nothing waits for them and a planted fault lies between them. */
 #pragma once
 #include "machine/queue/machine.h"
 
@@ -21,10 +20,8 @@ void delivery_close(delivery *d);
 void delivery_before(delivery *d, queue *q, const op *o);
 void delivery_after(delivery *d, queue *q, const op *o);
 
-/* Makes the sums since the last call again and compares every element. The machine is synchronized. Collective over
- * the ranks of each group. */
+/* Makes the sums since the last call again and compares. The machine is synchronized. Collective over each group. */
 void delivery_judge_sums(delivery *d, machine *m);
-/* Compares the sums of both sides' digests, of all transfers since the start, and adds up the findings of all ranks. d:
- * NULL on a rank that takes no part; else its machine is synchronized. Collective over the world; the same result on
- * all ranks. */
+/* Compares both sides' digests of all transfers since the start, and adds up the findings of all ranks, alike on all.
+ * d: NULL on a rank that takes no part; else its machine is synchronized. Collective over the world. */
 delivery_report delivery_judge(const delivery *d, machine *m);

@@ -77,8 +77,7 @@ static int fault_written(queue *q, const op *o, op_kind kind, bool with_updates,
     return struck;
 }
 
-/* A fill of nothing holds the place of an op that is not executed, so that who waits for it still follows what it
- * followed. */
+/* Submits a fill of nothing in place of the op, so that who waits for the op still follows what it followed. */
 static void fault_out(queue *q, const op *o)
 {
     op nothing = { .kind = OP_FILL, .origin = o->origin };

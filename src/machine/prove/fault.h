@@ -2,9 +2,8 @@
 #pragma once
 #include "machine/queue/machine.h"
 
-/* A planted fault (deck key "fault"). world_rank submits it; a transfer is struck on every rank of its group (a link's
- * both ends), found as the transfer of that group and sequence within the step, which the caller learns from
- * prove_planted of a machine on paper. */
+/* A planted fault (deck key "fault"). world_rank submits it; a transfer is struck on every rank of its group. These
+ * find it by group and sequence within the step, which prove_planted of a machine on paper tells. */
 typedef struct {
     fault_kind kind;
     op_kind operation;

@@ -1,5 +1,4 @@
-/* Operations as files: a title, then what its digest is of: lines for people, the copy as it lies in memory, and the
- * operands' spans, in order, without twins. */
+/* Operations as files: the title, then what it digests: lines for people, the copy, the operands without twins. */
 #include "machine/prove/op_file.h"
 #include "base/fail.h"
 #include "base/memory.h"

@@ -1,8 +1,6 @@
-/* One operation as a file: a title with the digest of all else, lines that say what it is, then what a program of the
- * same operations reads: the copy and the bytes of its operands. A mismatch is written as one and run again from it. It
- * keeps what decides which kernel runs: the machine's options, where operands lie relative to 256 bytes, which of them
- * share a place. Not kept is the library's algorithm that trials chose for a product: a machine that runs it again
- * chooses anew. */
+/* One operation as a file: a title with the digest of the rest, lines for people, the copy and its operands' bytes. A
+ * mismatch is written as one and run again from it. It keeps what decides which kernel runs: options, places relative
+ * to 256 bytes, twins; but not a product's algorithm that trials chose. */
 #pragma once
 #include "machine/op/op.h"
 
@@ -17,14 +15,12 @@ typedef struct {
 } op_copy;
 enum { OP_PLACES = 256 };
 
-/* The operation with operands in host memory, their gaps included or (dense) left out; READ and UPDATE operands are
- * filled by `read` (called with the caller's `from`), WRITE ones with NaN bytes. Twins stay twins. */
+/* Copies the operation, its operands into host memory, with their gaps or (dense) without; `read` fills READ and UPDATE
+ * operands, NaN bytes the others. Twins stay twins. */
 op_copy op_copy_take(const op *o, bool dense, tensor_reader *read, void *from);
 void op_copy_free(op_copy *c);
 
-/* Writes a new file whole; false, with the reason, if that fails or there is one of that name. Transfers have no file.
- */
+/* Writes a new file whole; false, with the reason, if that fails or the file exists. Transfers have no file. */
 bool op_file_write(const char *path, const op_copy *c, char *reason, size_t length);
-/* False, with the reason, if it is no such file, not the one that was written, or of a program with other operations.
- * The caller frees the copy. */
+/* Returns false, with the reason, if the file is none, was changed, or is of another program. The caller frees c. */
 bool op_file_read(const char *path, op_copy *c, char *reason, size_t length);

@@ -1,13 +1,11 @@
-/* prove/: a machine's operations are proven, beside the dispatcher: operations are compared with the host (shadow.h),
- * transfers are proven right (delivery.h), faults are planted that a check must find (fault.h). A machine of which
- * nothing of this is asked runs its operations as they are submitted. */
+/* prove/: proves a machine's operations beside the dispatcher, if it is asked to: operations are compared with the host
+ * (shadow.h), transfers are proven (delivery.h), and faults are planted that a check must find (fault.h). */
 #pragma once
 #include "machine/prove/delivery.h"
 #include "machine/prove/fault.h"
 #include "machine/prove/shadow.h"
 
-/* From here on operations are shadowed so. Files of mismatches are named by the machine's name and rank; there are none
- * where a fault is planted. */
+/* From here on operations are shadowed so. Mismatches become files (shadow_open), unless a fault is planted. */
 void prove_shadow(machine *m, shadow_mode mode);
 /* Returns the report on all shadowed operations, or NULL if none was asked for. */
 const shadow_report *prove_shadowed(const machine *m);
@@ -24,8 +22,7 @@ const op *prove_struck(const machine *m); /* the operation that it last struck; 
 /* Returns the planted fault, completed with the transfer it names if the steps submitted so far have it. */
 fault prove_planted(const machine *m);
 
-/* Leaves out the index-th wait that orders something, counted over all queues since the last machine_step (tests); -1:
- * none. */
+/* Leaves out that wait of the step, counted over all queues, among those that order something (tests); -1: none. */
 void prove_drop_wait(machine *m, int64_t index);
 /* The last operation before which a wait was left out. */
 const op *prove_unwaited(const machine *m);

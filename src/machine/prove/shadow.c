@@ -10,8 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How many operations of one name, kind and phase there were in this step and in the one before. A product's name is
- * its form, whatever the phase. */
+/* How many operations of one name (a product: its form), kind and phase this step and the one before had. */
 typedef struct {
     op_kind kind;
     phase phase;

@@ -1,12 +1,10 @@
-/* Shadow: computing operations of a machine run once more by the host, on copies of their operands, and compared. It
- * synchronizes before and after every one of them; transfers pass. */
+/* Shadow: the host repeats computing operations on copies of their operands and compares. It synchronizes each time. */
 #pragma once
 #include "machine/prove/op_file.h"
 
-/* The operations that are compared with the host. FULL: every operation runs once more. SAMPLED: in each step a part
- * (shadow_part.c) of one operation of every name, kind and phase, at full shape: the first in the first step; later one
- * that is drawn from the step's number among as many as the step before had. Also, in the first step, the first matrix
- * product of every form, the whole of it. */
+/* FULL: every operation is compared with the host. SAMPLED: in each step a part (shadow_part.c) of one operation of
+ * every name, kind and phase, at full shape: the first in the first step, later one that is drawn from the step's
+ * number. Also, in the first step, the first matrix product of every form as a whole. */
 typedef enum { SHADOW_OFF, SHADOW_FULL, SHADOW_SAMPLED } shadow_mode;
 /* What the shadow found. */
 typedef struct {
@@ -24,8 +22,7 @@ typedef struct {
 } shadow_report;
 
 typedef struct shadow shadow;
-/* home: the machine that is shadowed. files: "check-3", the middle of the names of mismatches' files; empty: none is
- * written. */
+/* files: "check-3", the middle of the names of mismatches' files; empty: none is written. */
 shadow *shadow_open(op_home home, const char *files);
 void shadow_set(shadow *s, shadow_mode mode);
 void shadow_step(shadow *s, int64_t step); /* a step begins */
@@ -40,9 +37,8 @@ const shadow_report *shadow_read(const shadow *s);
 /* The limit of one operand; the operands lie in host memory, or nowhere. */
 shadow_limit shadow_limit_of(const op *o, const op_home *home, int which);
 
-/* What the sampled shadow takes of an operation (shadow_part.c): such a part of its operands that the host makes the
- * same part of its results. compared: the operands that say something; a sum over what the part leaves out says
- * nothing. */
+/* What the sampled shadow takes of an operation (shadow_part.c): parts of its operands of which the host makes the same
+ * part of its results. compared: all but sums over what the part leaves out. */
 typedef struct {
     op op;
     bool compared[OP_OPERANDS];

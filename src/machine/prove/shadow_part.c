@@ -34,8 +34,7 @@ static bool flatten(op *o)
     return true;
 }
 
-/* Takes the same part of all operands that count the axis; an operand that counts it in multiples keeps as many of
- * them. All stay whole if one counts it otherwise. */
+/* Takes the same part of all operands that count the axis, perhaps in multiples; none if one counts it otherwise. */
 static void cut(op *o, axis_sample sample, uint32_t *draws)
 {
     int64_t n = INT64_MAX;

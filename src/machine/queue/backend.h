@@ -1,5 +1,4 @@
-/* What a backend is: a table of functions, filled in one place. The dispatcher (submit.c) counts and checks; backends
- * run, or note what would be run. */
+/* A backend is a table of functions: it runs operations, or notes what would be run. */
 #pragma once
 #include "machine/op/fabric.h"
 #include "machine/queue/history.h"
@@ -24,31 +23,25 @@ typedef struct {
     bool yields; /* the queue's operations, to those of others */
 } submission;
 
+/* kind.h says what the functions of the process do, machine.h what those of a machine do. NULL: nothing. */
 typedef struct backend backend;
 struct backend {
-    /* ---- of the process: what a kind of machine is ---- */
-    /* Sets what its libraries read of the environment; does that suit several ranks? NULL: nothing is read. */
+    /* ---- of the process ---- */
     void (*environment)(void);
     bool (*suits)(char *why, size_t length);
-    bool (*usable)(char *why, size_t length);          /* can this process run it? If not, why: a clause */
-    const char *(*library)(char *text, size_t length); /* what it computes with, as loaded */
-    const char *(*engines)(char *text, size_t length); /* of attention and products, as chosen so far */
-    int (*threads)(void);                              /* per rank */
-    machine_device (*device)(void);                    /* this rank's; its first use chooses it */
-    void (*state)(device_state *now); /* of that, for the sampling thread; NULL: there is nothing to tell */
+    bool (*usable)(char *why, size_t length);
+    const char *(*library)(char *text, size_t length);
+    const char *(*engines)(char *text, size_t length);
+    int (*threads)(void);
+    machine_device (*device)(void);   /* its first use chooses it */
+    void (*state)(device_state *now); /* of that device, for the sampling thread */
     bool addressable;                 /* the caller may read and write machine memory itself */
-
-    /* The block behind an arena; window: the same, where groups' transfers may be made in it (NULL: it makes no
-     * difference). clear: every byte takes the value; synchronizes. */
     void *(*take)(size_t bytes);
     void *(*window)(size_t bytes, group *const *of, int groups);
-    bool (*window_moves)(const group *g); /* NULL: there are none */
+    bool (*window_moves)(const group *g);
     void (*give_back)(void *memory);
-    void (*clear)(void *memory, int byte, size_t bytes);
-
-    /* What ranks found out each for itself becomes the same on all. Collective over the world; NULL: nothing is. */
+    void (*clear)(void *memory, int byte, size_t bytes); /* synchronizes */
     void (*agree)(void);
-    /* Communicators: collective over the world, in the same order on all ranks (machine/queue/kind.h). */
     void (*connect)(group *g, const char *name, int color, int key);
     void (*disconnect)(const char *name);
 
@@ -57,20 +50,16 @@ struct backend {
     /* Runs a computing operation at once, on host memory, without a machine; NULL: cannot. */
     void (*compute)(const op *o, void *scratch);
 
-    /* ---- of a machine ---- */
-
-    /* What completes is told to the history. */
+    /* ---- of a machine; what completes enters the history ---- */
     void *(*open)(const machine_options *options, history *h);
     void (*close)(void *state);
-    /* Before the first operation: what is best found by trial is found, in memory that nobody uses yet. NULL: nothing
-     * is. */
     void (*tune)(void *state, const preparation *p, void *memory, size_t bytes);
     void (*submit)(void *state, const submission *s);
     void (*sync)(void *state, int queue, uint64_t serial);
     /* Bytes between the caller and machine memory whose writers have completed. They synchronize. */
     void (*upload)(void *state, void *to, const void *from, size_t bytes);
     void (*download)(void *state, void *to, const void *from, size_t bytes);
-    preparation (*prepared)(void *state); /* on paper only, else NULL: what was noted so far, handed over */
+    preparation (*prepared)(void *state); /* on paper only */
 };
 
 const backend *host_backend(void);

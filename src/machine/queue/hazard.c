@@ -15,8 +15,7 @@ typedef struct {
     int writer_queue;
     visit reader[HAZARD_QUEUES]; /* the last one of each queue */
 } visits;
-/* The list has its free places where a range last came or went, since the next one is near: so few ranges are moved. It
- * holds where the visits lie, not them. */
+/* The list's free places lie where a range last came or went: the next one is near, so few ranges are moved. */
 typedef struct {
     uintptr_t begin, end;
     visits *by;

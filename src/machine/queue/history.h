@@ -1,5 +1,4 @@
-/* What a machine's queues have completed, and when: told by the backend that runs them, read by marks, spans and the
- * tally. */
+/* What a machine's queues have completed, and when: the backend writes it; marks, spans and the tally read it. */
 #pragma once
 #include "machine/queue/hazard.h"
 #include "machine/queue/kind.h"
@@ -31,7 +30,7 @@ void history_open(history *h, const machine_options *options, tally *t);
 void history_close(history *h);
 /* The queue's next operation has completed: its seconds, its time, its span. Somebody made progress. */
 void history_complete(history *h, const span *s);
-/* From now on seconds of so many steps, from step 0 on, are kept apart: as many as before or more. */
+/* As machine_keep_steps. */
 void history_keep_steps(history *h, int64_t steps);
 /* In which nothing could run but a transfer of that step on that axis was waited for. */
 void history_exposed(history *h, const char *axis, int64_t step, double seconds);

@@ -1,5 +1,4 @@
-/* Kinds of machines: what one is asked to be, and what this process can say of a kind, and get from it, without opening
- * a machine. */
+/* Kinds of machines: their options, and what this process knows and gets of a kind without opening a machine. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,8 +42,7 @@ typedef struct {
     char throttle_reasons[96];
 } machine_device;
 
-/* The first statement of a program: sets what the machines' libraries read of the environment, before there are
- * threads. */
+/* Sets what libraries read of the environment: the first statement of a program, before there are threads. */
 void machine_environment(void);
 /* Returns whether the environment suits machines of that kind on several ranks; if not, why: a clause. */
 bool machine_suits(machine_kind kind, char *why, size_t length);
@@ -75,16 +73,14 @@ void machine_agree(machine_kind kind);
 /* Ranks of this run share devices: said once, before the first communicator, by all ranks alike. */
 void machine_share_devices(bool yes);
 bool machine_shares_devices(void);
-/* What transfers have of a device: the multiprocessors that products leave to them (0: none in particular), for so many
- * links and groups (at least one) whose transfers run beside each other. Said by all ranks alike while no group is
- * connected. */
+/* What transfers have of a device: multiprocessors that products leave them (0: none in particular), for so many links
+ * and groups at a time. Set by all ranks alike while no group is connected. */
 typedef struct {
     int multiprocessors, links, groups;
 } machine_room;
 void machine_leave_room(machine_room to_transfers);
 machine_room machine_room_left(void);
-/* The group gets the communicator of the split of the world of that name, color and key (world_split), or what this
- * kind of machine has in its place. Collective over the world, in the same order on all ranks; disconnected by name as
- * often. */
+/* Gives the group the communicator of that split of the world (world_split), or what this kind of machine has in its
+ * place. Collective over the world, in the same order on all ranks; disconnected by name as often. */
 void group_connect(machine_kind kind, struct group *g, const char *name, int color, int key);
 void group_disconnect(machine_kind kind, const char *name);

@@ -1,6 +1,5 @@
-/* queue/: machines, their queues, and the way of an operation through them: checked, counted, handed to a backend. A
- * machine runs operations that are submitted to its queues, in order, and wait for marks of other queues. The trainer
- * only submits; who runs them is a backend. None of these calls is collective. */
+/* queue/: machines and their queues. Operations that are submitted to a queue run in order and wait for marks of other
+ * queues. They are checked, counted and handed to a backend. None of these calls is collective. */
 #pragma once
 #include "base/arena.h"
 #include "machine/queue/history.h"
@@ -23,13 +22,11 @@ int machine_queues(const machine *m);
 queue *machine_queue_at(machine *m, int i); /* in the order they were made */
 void machine_sync(machine *m);
 
-/* Copies the op and does not wait for it; only where the queue is full of operations that have not run, for the first
- * of them, which the host runs then. */
+/* Copies the op and does not wait for it. If the queue is full, its first operation is waited for. */
 mark op_submit(queue *q, const op *o);
 /* The queue's next op waits for the mark; the caller does not. */
 void queue_wait(queue *q, mark m);
-/* The queue's next op comes after all that the other queue has submitted, and after what that one's next op will wait
- * for. */
+/* The queue's next op comes after all that the other queue has submitted and what its next op will wait for. */
 void queue_follow(queue *q, const queue *other);
 /* The last op submitted to the queue. */
 mark queue_mark(const queue *q);
@@ -41,8 +38,7 @@ void queue_set_scratch(queue *q, void *memory, size_t bytes);
 
 /* The caller waits. An error inside a step. */
 void mark_sync(mark m);
-/* When it completed, in clock_seconds; valid after mark_sync, for the last mark_history ops of its queue. On paper 0.
- */
+/* When it completed, in clock_seconds, on paper 0; valid after mark_sync, for its queue's last mark_history ops. */
 double mark_time(mark m);
 
 /* Sets who asks for the operations that follow, and returns who asked for those before. */

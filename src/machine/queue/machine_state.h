@@ -1,5 +1,4 @@
-/* What a machine and its queues hold: machine_state.c opens and reads them, submit.c passes operations on,
- * machine/prove/ takes them from submit.c if it is asked to. */
+/* What a machine and its queues hold, for submit.c and machine/prove/. */
 #pragma once
 #include "machine/queue/backend.h"
 #include "machine/queue/machine.h"

@@ -1,5 +1,4 @@
-/* What a machine on paper notes of the operations that it meets, so that one that runs them can be made ready before
- * the first of them. */
+/* What a machine on paper notes of its operations, so that a machine can be made ready before it runs them. */
 #pragma once
 #include "machine/op/op.h"
 #include "machine/queue/hazard.h"

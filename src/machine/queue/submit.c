@@ -1,5 +1,4 @@
-/* The dispatcher: every operation passes here once, on its way to a backend. It is numbered, counted and checked for
- * hazards, and given to the machine's prover if there is one. */
+/* The dispatcher: every operation is numbered, counted and checked for hazards here, on its way to a backend. */
 #include "base/clock.h"
 #include "machine/op/activity.h"
 #include "machine/queue/machine_state.h"

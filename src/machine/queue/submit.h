@@ -5,8 +5,7 @@
 #include "machine/op/kernels.h"
 #include "machine/queue/machine.h"
 
-/* Queued, not finished; touches no data. Who asks is the machine's origin, by that name, which must outlive the queue
- * (string constants, table names). Ends the program if the operation lacks something. */
+/* Queues the operation under that name, which must outlive the queue. Ends the program if something is lacking. */
 static inline mark submit(queue *q, const char *name, op o)
 {
     char text[OP_TEXT];

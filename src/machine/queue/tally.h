@@ -18,8 +18,8 @@ typedef struct {
      * largest (gradients of experts are summed within data x context); -1: there are none. */
     int first;
 } tally_axis;
-/* One kind of transfer on one axis, "tensor all_gather". bytes: that one direction of this
- * rank's link passes, at least. seconds: of execution, in which a rank waits for the others, too. */
+/* One kind of transfer on one axis, "tensor all_gather". bytes: that pass one direction of this rank's link, at least.
+ * seconds: of execution, which includes waiting for other ranks. */
 typedef struct {
     char name[TALLY_NAME];
     int64_t messages;

@@ -2,6 +2,7 @@
 #include "machine/sample/node.h"
 #include <fcntl.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +10,15 @@
 
 enum { PATH = 256, WORD = 64, CORES_READ = 16 };
 
-/* As much of the file as there is room for; false: it cannot be read. */
-static bool read_text(const char *path, char *text, size_t room)
+/* As much of the file of that path as there is room for; false: it cannot be read. */
+static bool read_text(char *text, size_t room, const char *path_format, ...)
 {
+    char path[PATH];
     size_t length = 0;
+    va_list arguments;
+    va_start(arguments, path_format);
+    vsnprintf(path, sizeof path, path_format, arguments);
+    va_end(arguments);
     int file = open(path, O_RDONLY | O_CLOEXEC);
     for (ssize_t got = 1; file >= 0 && got > 0 && length + 1 < room; length += got > 0 ? (size_t)got : 0)
         got = read(file, text + length, room - 1 - length);
@@ -21,28 +27,22 @@ static bool read_text(const char *path, char *text, size_t room)
     return length > 0;
 }
 
-static double number_in(const char *path)
-{
-    char word[WORD];
-    return read_text(path, word, sizeof word) ? strtod(word, NULL) : NAN;
-}
-
 /* ---- packages ---- */
 
 /* /sys/class/powercap/intel-rapl:0/energy_uj, of AMD's processors too. */
 static double package_file(const node_meter *m, int package, const char *name)
 {
-    char path[PATH];
-    snprintf(path, sizeof path, "%s/class/powercap/intel-rapl:%d/%s", m->sys, package, name);
-    return 1e-6 * number_in(path);
+    char word[WORD];
+    bool known = read_text(word, sizeof word, "%s/class/powercap/intel-rapl:%d/%s", m->sys, package, name);
+    return known ? 1e-6 * strtod(word, NULL) : NAN;
 }
 
 /* Domains of other names are parts of packages, or contain them. */
 static bool is_package(const node_meter *m, int package)
 {
-    char path[PATH], name[WORD];
-    snprintf(path, sizeof path, "%s/class/powercap/intel-rapl:%d/name", m->sys, package);
-    return read_text(path, name, sizeof name) && strncmp(name, "package", 7) == 0;
+    char name[WORD];
+    return read_text(name, sizeof name, "%s/class/powercap/intel-rapl:%d/name", m->sys, package) &&
+           strncmp(name, "package", 7) == 0;
 }
 
 /* What all packages took since the last look, a counter that has gone round included. */
@@ -81,10 +81,8 @@ static double busy_ticks(const node_meter *m, const char *line)
 /* Sums of all cores stand first, then a line for each. */
 static double busy_seconds(node_meter *m)
 {
-    char path[PATH];
     double ticks = 0.0;
-    snprintf(path, sizeof path, "%s/stat", m->proc);
-    if (!m->cores || !read_text(path, m->text, sizeof m->text)) return NAN;
+    if (!m->cores || !read_text(m->text, sizeof m->text, "%s/stat", m->proc)) return NAN;
     for (const char *line = strchr(m->text, '\n'); line && strncmp(line + 1, "cpu", 3) == 0;
          line = strchr(line + 1, '\n'))
         ticks += busy_ticks(m, line + 1);
@@ -94,11 +92,9 @@ static double busy_seconds(node_meter *m)
 /* Where there is no choice of frequencies, /proc/cpuinfo may know it: the mean of what is told. */
 static double told_hertz(node_meter *m)
 {
-    char path[PATH];
     double sum = 0.0;
     int count = 0;
-    snprintf(path, sizeof path, "%s/cpuinfo", m->proc);
-    if (!read_text(path, m->text, sizeof m->text)) return NAN;
+    if (!read_text(m->text, sizeof m->text, "%s/cpuinfo", m->proc)) return NAN;
     for (const char *at = m->text; count < CORES_READ && (at = strstr(at, "cpu MHz")) && (at = strchr(at, ':'));
          count++)
         sum += strtod(at + 1, NULL);
@@ -110,11 +106,11 @@ static double core_hertz(node_meter *m)
     double sum = 0.0;
     int count = m->cores < CORES_READ ? m->cores : CORES_READ;
     for (int i = 0; i < count; i++) {
-        char path[PATH];
-        snprintf(path, sizeof path, "%s/devices/system/cpu/cpu%d/cpufreq/scaling_cur_freq", m->sys,
-                 m->core[i * m->cores / count]);
-        sum += 1e3 * number_in(path);
-        if (isnan(sum)) return told_hertz(m);
+        char word[WORD];
+        int core = m->core[i * m->cores / count];
+        if (!read_text(word, sizeof word, "%s/devices/system/cpu/cpu%d/cpufreq/scaling_cur_freq", m->sys, core))
+            return told_hertz(m);
+        sum += 1e3 * strtod(word, NULL);
     }
     return count ? sum / count : NAN;
 }
@@ -122,10 +118,9 @@ static double core_hertz(node_meter *m)
 /* "0.20 0.18 0.12 1/80 11206": the fourth is those that run, of all; who reads this is one of them. */
 static double load(const node_meter *m)
 {
-    char path[PATH], line[WORD];
+    char line[WORD];
     double running = NAN;
-    snprintf(path, sizeof path, "%s/loadavg", m->proc);
-    if (read_text(path, line, sizeof line)) sscanf(line, "%*s %*s %*s %lf/", &running);
+    if (read_text(line, sizeof line, "%s/loadavg", m->proc)) sscanf(line, "%*s %*s %*s %lf/", &running);
     return running - 1.0;
 }
 

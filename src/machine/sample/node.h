@@ -1,5 +1,4 @@
-/* What Linux tells of a node in its files: how many processes run, how fast its cores are and what they spent, what its
- * packages took. */
+/* What Linux tells of a node in its files: load, clocks and time of its cores, energy of its packages. */
 #pragma once
 #include <stdbool.h>
 

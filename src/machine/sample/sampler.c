@@ -1,5 +1,4 @@
-/* Rank and thread speak through a pair of sockets, a letter each way, on which the thread waits a second at a time:
- * whatever the C library's clock says. */
+/* Rank and thread send letters through sockets, where the thread waits, whatever the C library's clock says. */
 #include "machine/sample/sampler.h"
 #include "base/clock.h"
 #include "base/fail.h"

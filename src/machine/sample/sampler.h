@@ -1,6 +1,4 @@
-/* sample/: what a rank's device and node do while its steps are timed: a thread of its own looks once a second, since a
- * driver may take its time. It computes nothing, takes no memory and no lock, and the steps do not wait for it. Knows
- * base/ alone. */
+/* sample/: samples of a rank's device and node, once a second, by a thread that takes no memory and no lock. */
 #pragma once
 #include "machine/sample/node.h"
 #include <stdint.h>
@@ -22,8 +20,7 @@ typedef struct {
     int events;
 } machine_sample;
 
-/* When there are so many, every second one is dropped and half as many are kept from then on. The thread looks as often
- * as before: counters do not go round unseen, and no throttling is missed. */
+/* When there are so many, every second one is dropped; then half as many are kept, and all are still looked at. */
 enum { SAMPLES_KEPT = 256 };
 extern const double SAMPLE_SECONDS;
 
@@ -38,8 +35,7 @@ typedef struct {
 } sample_report;
 
 typedef struct sampler sampler;
-/* How to look at the device (NULL: there is none), how often, and the cores of the node, which it looks at if
- * there are any. */
+/* How to look at the device (NULL: there is none), how often, and the cores of the node, if it is looked at. */
 typedef struct {
     double every;
     void (*device)(device_state *now);
@@ -51,7 +47,6 @@ sampler *sampler_open(const sample_subject *of);
 /* The first sample is taken now, and the last. The caller goes on at once. */
 void sampler_begin(sampler *s);
 void sampler_end(sampler *s);
-/* After sampler_end: what was sampled since sampler_begin. Waits for the last sample, 2 seconds at most: a thread that
- * does not come back from its driver has nothing to tell: lost. */
+/* After sampler_end: what was sampled since sampler_begin. Waits for the last sample, 2 seconds at most. */
 sample_report sampler_read(sampler *s);
 void sampler_close(sampler *s);

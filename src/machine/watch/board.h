@@ -1,5 +1,4 @@
-/* The states of a node's ranks in memory that they share, from before MPI starts until after it has ended. Each rank
- * writes its own with plain stores; everybody reads. Who cannot share has one of its own. */
+/* The states of a node's ranks in shared memory. Each rank writes its own with plain stores; everybody reads. */
 #pragma once
 #include "machine/watch/state.h"
 #include <stddef.h>
@@ -28,8 +27,7 @@ board *board_alone(void);
 bool board_claim(board *b, int slot, int rank);
 /* Nobody else will attach. */
 void board_forget(const char *name);
-/* The rank that has claimed the slot leaves without MPI. The last of all ranks to do so takes the board of that name
- * with it. */
+/* The rank that claimed the slot leaves without MPI. The last of all ranks to do so removes the board of that name. */
 void board_leave(board *b, int slot, const char *name);
 
 bool board_is_gone(const board *b, int slot);

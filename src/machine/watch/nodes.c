@@ -18,8 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Between looks: so many patiences, a quarter of that while the node of rank 0 asks, but at most once in ASKED seconds.
- * CLOSING: seconds for the last look. */
+/* Between looks: IDLE patiences, a quarter of that if rank 0's node asks, ASKED seconds at least. CLOSING: seconds. */
 static const double IDLE = 0.125, ASKED = 0.4, CLOSING = 3.0;
 
 typedef enum { RUN_GOES_ON, RUN_ASKS, RUN_ENDS } run_state; /* what the node of rank 0 says, and the others repeat */

@@ -1,10 +1,10 @@
-/* What the nodes of a run tell each other when it stalls, without MPI: each has a file in a folder, where they see it.
- * The node of rank 0 asks when it is without progress; then all others write what their ranks do, and it judges. */
+/* What nodes tell each other when a run stalls, by a file each in a shared folder: the node of rank 0 asks when it is
+ * without progress, the others write what their ranks do, and it judges. */
 #pragma once
 #include <stdbool.h>
 
-/* Makes the folder, or removes an earlier run's files from it. Returns false and changes nothing where it cannot be
- * made, is a link or holds anything else. For rank 0, before nodes_open. */
+/* Makes the folder, or removes an earlier run's files from it; for rank 0, before nodes_open. Returns false and changes
+ * nothing if it cannot be made, is a link or holds anything else. */
 bool nodes_make(const char *folder);
 /* Reads and writes files there from now on: a thread does, in each rank. */
 void nodes_open(const char *folder);

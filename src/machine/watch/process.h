@@ -30,8 +30,7 @@ bool watch_speaks(const board *b, double now);
 void watch_read_board(const board *b, double now, rank_state *states);
 /* Returns the states of all ranks [ranks], to be freed: those of this node, and of the others that nothing is known. */
 rank_state *watch_all_states(const board *b, double now);
-/* Returns the least patience that a waiting rank of this node has exceeded; 0: none has. alone: nothing is known of
- * other nodes. */
+/* Returns the least patience that a waiting rank of this node has exceeded, or 0. alone: other nodes are not known. */
 double watch_exceeded(const board *b, bool alone, double now);
 /* Returns the seconds that this rank waits, and those after which a node that does not answer is late. */
 double watch_patience(void);

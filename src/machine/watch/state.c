@@ -2,16 +2,6 @@
 #include "machine/watch/state.h"
 #include <string.h>
 
-int rank_of_member(const activity_group *g, int32_t member)
-{
-    int rank = g->first;
-    for (int i = 0; i < g->dims; i++) {
-        rank += member % g->count[i] * g->stride[i];
-        member /= g->count[i];
-    }
-    return rank;
-}
-
 uint64_t rank_entered(const rank_state *s, uint64_t key)
 {
     for (int i = 0; i < ACTIVITY_GROUPS; i++)

@@ -1,10 +1,6 @@
-/* What is known of a rank from outside: what it does, what it waits for, what it completed last. Plain values, as they
- * are written into memory that others read, and sent to other nodes. */
+/* What is known of a rank from outside, as plain values that are shared on a node and sent to others. */
 #pragma once
 #include "machine/op/activity.h"
-
-/* The world rank of a member. */
-int rank_of_member(const activity_group *g, int32_t member);
 
 /* LEFT: it was asked what needs no ranks, and does not start MPI. */
 typedef enum { RANK_ABSENT, RANK_HERE, RANK_ENDING, RANK_ENDED, RANK_LEFT } rank_presence;

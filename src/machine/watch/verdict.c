@@ -53,8 +53,8 @@ static int first_that(const rank_state *s, int count, bool (*is)(const rank_stat
     return -1;
 }
 
-/* Every rank that waits blames one. The one with the least excuse is it; of those that wait for each other the one most
- * often blamed, and of these the one that completed most: it left something out and went on. */
+/* Every rank that waits blames one. Picks the one with the least excuse, then the most blamed, then the one that
+ * completed most: it left something out and went on. */
 static int most_blamed(const rank_state *s, int count)
 {
     int *votes = calloc((size_t)count, sizeof *votes), best = -1;

@@ -3,9 +3,8 @@
 #include "machine/watch/state.h"
 #include <stddef.h>
 
-/* GONE, STOPPED and ABSENT in the order in which they are believed; UNHEARD: nothing is known of its node; BEHIND: has
- * not entered what others wait for; LEFT: so too, since it waits for what all others have completed; UNDELIVERED: all
- * have entered it, and it does not end. */
+/* GONE, STOPPED and ABSENT in the order of belief; UNHEARD: its node is not known; BEHIND: has not entered what others
+ * wait for; LEFT: so too, but waits for what all others completed; UNDELIVERED: all entered, and it does not end. */
 typedef enum {
     CAUSE_GONE,
     CAUSE_STOPPED,

@@ -1,18 +1,16 @@
-/* watch/: whether the run goes on. In every rank a thread looks, from before MPI starts until after it has ended,
- * without MPI. Each rank publishes its activity (machine/op/activity.h) where all ranks of its node can read it. When
- * no rank has completed anything for stall_seconds while one waits, or one is gone, what all are doing is printed, the
- * one that is behind is named, and every rank ends with status 86. */
+/* watch/: whether the run goes on. A thread in every rank looks, without MPI, from before MPI starts until it ends.
+ * Each rank publishes its activity (machine/op/activity.h) to its node. If nobody completes anything for stall_seconds
+ * while a rank waits, or a rank is gone, the watch prints what all do, names the rank at fault and ends all with 86. */
 #pragma once
 #include "machine/watch/state.h"
 
 void watch_start(void);
-/* In place of it, in a process that answers what needs no ranks and does not start MPI: ranks of its node that would
- * wait for it are refused. */
+/* In place of it, in a process that does not start MPI: ranks of its node that would wait for it are refused. */
 void watch_leave(const char *asked);
 /* MPI has started, and says who this is. */
 void watch_world(int rank, int ranks);
-/* The board on which this rank writes: the same number where ranks see each other. To another one, of that name; false:
- * it cannot be shared. When all are there its name is forgotten. */
+/* The number of this rank's board: the same where ranks see each other. watch_move goes to another one; false: it
+ * cannot be shared. When all are there its name is forgotten. */
 uint64_t watch_board(void);
 bool watch_move(const char *name, int slot, int slots);
 void watch_forget(void);
@@ -25,8 +23,7 @@ void watch_ending(void);
 void watch_stop(void);
 
 void watch_limit(double seconds);
-/* A sentence that is said where the watch ends the run, of what is left of it; it must stay as it is until another is
- * given, and is no longer than this. NULL: none. */
+/* Sets what the watch says last if it ends the run; no longer than this, unchanged until the next call; NULL: none. */
 enum { WATCH_SENTENCE = 4096 };
 void watch_leaves(const char *sentence);
 

@@ -9,14 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { LOOK_MILLISECONDS = 50 };
-/* Seconds. FRESH: a thread that ticked so recently is awake. GAP: so long only a suspended one is not run, which did
- * not see what happened meanwhile. GRACE: some launchers give the others of one that is gone a second. LEFT: a script
- * that asked may still start a run. TOLD: for the one that speaks. */
-static const double FRESH = 1.0, GAP = 5.0, GRACE = 0.2, LEFT = 10.0, TOLD = 2.0;
+/* Seconds. LOOK: between two looks. FRESH: a thread that ticked so recently is awake. GAP: so long only a suspended one
+ * is not run, which did not see what happened meanwhile. GRACE: some launchers give the others of one that is gone a
+ * second. LEFT: a script that asked may still start a run. TOLD: for the one that speaks. */
+static const double LOOK = 0.05, FRESH = 1.0, GAP = 5.0, GRACE = 0.2, LEFT = 10.0, TOLD = 2.0;
 /* So many times a rank's patience nodes may start apart, or work for all ranks without a word. */
 static const double FAR = 10.0;
 /* Seconds in which other nodes hear that the run ends, or each says what it knows, before the first one ends it. */
@@ -37,11 +35,7 @@ void watch_begin_thread(pthread_t *made, void *(*run)(void *))
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-void watch_rest(void)
-{
-    const struct timespec pause = { 0, LOOK_MILLISECONDS * 1000000L };
-    nanosleep(&pause, NULL);
-}
+void watch_rest(void) { clock_rest(LOOK); }
 
 bool watch_speaks(const board *b, double now)
 {
@@ -74,8 +68,7 @@ static bool is_held_here(const board *b, const activity *e, double now)
     return false;
 }
 
-/* Tells whether this node may judge a wait by itself. It does not know what ranks of other nodes do for all ranks: such
- * a wait is not judged at once, but in the end. */
+/* Tells whether this node may judge a wait by itself. A wait for all ranks, unknown here, is judged in the end only. */
 static bool may_judge(const board *b, const activity *e, double patiences, double now)
 {
     bool sees_all = b->slots == watch.ranks;
@@ -139,8 +132,7 @@ void watch_read_board(const board *b, double now, rank_state *s)
     for (int i = 0; i < b->slots; i++) {
         board_read(b, i, now, &s[i]);
         if (s[i].presence != RANK_ABSENT) continue;
-        s[i].rank =
-            watch.own->rank - watch.slot + i; /* as launchers number the processes of a node, unless told otherwise */
+        s[i].rank = watch.own->rank - watch.slot + i; /* as launchers number processes, unless told otherwise */
         activity_text(s[i].host, sizeof s[i].host, watch.own->host);
     }
 }

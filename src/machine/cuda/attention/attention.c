@@ -11,8 +11,7 @@
 
 enum { LIBRARY, TILED, PLAIN, ENGINES };
 
-/* The machine's settings; since it was opened, which engines have run, where the library's failed (on any rank once
- * they have agreed), and why. */
+/* The machine's settings; which engines have run since it was opened, where the library's failed, and why. */
 static struct {
     bool own, deterministic, forward[ENGINES], backward[ENGINES];
     bool opened, rehearsing, agreed, failed[2]; /* [backward] */

@@ -14,8 +14,7 @@ void cuda_attention_prepare(const op *o);
 void cuda_attention_tune(void);
 /* While it rehearses, the library's engine and the own one both compute, so that both are loaded. */
 void cuda_attention_rehearse(bool yes);
-/* Where the library failed on any rank, own kernels compute on all from here on; a failure after that ends the run.
- * Collective over the world. */
+/* If the library failed on any rank, own kernels compute on all from here on. Collective over the world. */
 void cuda_attention_agree(void);
 /* What computed attention since a machine was opened, in words, for the report. */
 const char *cuda_attention_engine(char *text, size_t length);

@@ -11,8 +11,7 @@ template <int parts, int width> struct forward_memory {
     tile<KEYS, width> k, v;
 };
 
-/* Of each of a lane's rows, log2: the largest score so far, and of this lane's columns the sum of 2^(score - maximum).
- */
+/* Of each of a lane's rows, log2: the largest score so far, and of its columns the sum of 2^(score - maximum). */
 template <int parts> struct row_state {
     float maximum[parts][2], sum[parts][2];
 };

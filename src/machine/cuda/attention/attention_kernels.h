@@ -5,8 +5,7 @@
 /* Operands, forward the first five. */
 enum { Q, K, V, OUT, LSE, D_OUT, DQ, DK, DV };
 
-/* On tensor cores: q, k, v, and backward d_out, are BF16. The weights P and their gradients dS are rounded to BF16 on
- * the way into a product; all else is FP32. */
+/* On tensor cores: q, k, v and d_out are BF16; weights P and their gradients dS are rounded to it; all else is FP32. */
 XGSW_EXTERN void tiled_attention_forward(const cuda_call *c);
 XGSW_EXTERN void tiled_attention_backward(const cuda_call *c);
 XGSW_EXTERN size_t tiled_attention_backward_scratch(const cuda_call *c);

@@ -2,8 +2,7 @@
 #pragma once
 #include "machine/cuda/device/call.h"
 
-/* Of shapes, formats and strides: could it compute this? Backward its sums over keys come in any order, so not the same
- * bits each run. */
+/* Could it compute such shapes, formats and strides? Backward its sums come in any order: other bits in each run. */
 bool library_attention_takes(const cuda_call *c, bool backward);
 /* Bytes, from shapes only. */
 size_t library_attention_scratch(const cuda_call *c, bool backward);

@@ -26,8 +26,7 @@ struct plain_memory {
     plain_weights p, ds;
 };
 
-/* Of a warp's rows: a score for the lane's column, a sum for each of its columns lane, lane + 32, .. of the head dim.
- */
+/* Of a warp's rows: a score for the lane's column, a sum for each of its columns lane, lane + 32, .. of the head. */
 struct plain_scores {
     float at[ROWS];
 };
@@ -51,8 +50,7 @@ static __device__ __forceinline__ plain_scores scores_of(const plain_tile &own, 
     return x;
 }
 
-/* sums += weights of the warp's rows times the other positions' rows. All lanes of the warp see the weights once it has
- * met. */
+/* sums += weights of the warp's rows times the other positions' rows. All lanes see the weights once they have met. */
 static __device__ __forceinline__ void add_rows(plain_sums &sums, plain_weights &memory, const plain_scores &weights,
                                                 const plain_tile &other, int d)
 {

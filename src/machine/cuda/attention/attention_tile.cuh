@@ -104,8 +104,7 @@ static __device__ __forceinline__ int warp(void) { return threadIdx.x / WARP; }
 
 /* ---- tiles of BF16 in shared memory ---- */
 
-/* So many positions of one head. Eight more elements per row than are used put the rows that ldmatrix reads together
- * into different banks. */
+/* So many positions of one head. Eight unused elements a row put what ldmatrix reads together into different banks. */
 template <int rows, int width> struct tile {
     bf16 at[rows][width + PADDING];
 };

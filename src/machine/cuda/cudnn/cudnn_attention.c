@@ -1,5 +1,4 @@
-/* Attention by cuDNN: which calls it takes, a plan for each shape, and running one. Handle, device and plans are the
- * process's. */
+/* Attention by cuDNN: the calls it takes, a plan for each shape, running one. Handle and plans are the process's. */
 #include "base/fail.h"
 #include "machine/cuda/attention/attention.h"
 #include "machine/cuda/attention/attention_library.h"

@@ -1,5 +1,4 @@
-/* The graphs. Scores are [b, heads, s, t] between nodes; keys and values of fewer heads serve a group of query heads
- * each. */
+/* The graphs. Scores are [b, heads, s, t]; keys and values of fewer heads serve a group of query heads each. */
 #include "machine/cuda/cudnn/cudnn_attention_graph.h"
 
 typedef struct {

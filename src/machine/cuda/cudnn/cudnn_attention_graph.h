@@ -11,8 +11,7 @@ typedef struct {
                                        backward only */
 } attention_spec;
 
-/* uids of what a plan reads and writes. SUM and ACCUMULATOR are FP32 scratch of [b, heads, s, 1] and [b, heads, s, d].
- */
+/* uids of what a plan reads and writes. SUM and ACCUMULATOR: FP32 scratch [b, heads, s, 1] and [b, heads, s, d]. */
 enum {
     UID_Q = 1,
     UID_K,

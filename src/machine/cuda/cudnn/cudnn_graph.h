@@ -1,6 +1,5 @@
-/* cudnn/: attention by cuDNN. A graph of cuDNN operations on tensors of four dimensions, built node by node, and a plan
- * that runs it. Arithmetic inside is FP32. Building allocates and may take seconds; it needs a device, or only the
- * description of one. */
+/* cudnn/: attention by cuDNN. A graph of operations on tensors of four dimensions, built node by node, and a plan that
+ * runs it, in FP32. Building allocates and may take seconds; it needs a device or the description of one. */
 #pragma once
 #include "machine/cuda/cudnn/cudnn_library.h"
 #include <stdint.h>
@@ -29,8 +28,7 @@ graph_shape graph_transposed(graph_shape s); /* the last two dimensions */
 
 void graph_open(cudnn_graph *g);
 void graph_close(cudnn_graph *g);
-/* Memory, given by uid > 0 when the plan runs; a scalar likewise (by value, from host memory); what passes between
- * nodes. */
+/* Memory, given by uid > 0 when the plan runs; a scalar likewise, from host memory; what passes between nodes. */
 graph_tensor graph_memory(cudnn_graph *g, int64_t uid, graph_shape s);
 graph_tensor graph_scalar(cudnn_graph *g, int64_t uid, cudnnDataType_t type);
 typedef union {
@@ -60,8 +58,7 @@ typedef struct {
 cudnnBackendDescriptor_t graph_described(cudnnBackendDescriptorType_t type, const graph_attribute *list, int count,
                                          const char *what, char reason[GRAPH_REASON]);
 
-/* The device that plans are made for: a real one, or one described in cuDNN's JSON (tests without a GPU). NULL: reason
- * says why. */
+/* The device that plans are made for: a real one, or one that JSON describes (tests). NULL: reason says why. */
 cudnnBackendDescriptor_t graph_device(int device, char reason[GRAPH_REASON]);
 cudnnBackendDescriptor_t graph_device_described(const char *json, char reason[GRAPH_REASON]);
 

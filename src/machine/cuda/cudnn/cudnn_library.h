@@ -1,12 +1,10 @@
-/* cuDNN's graph interface, loaded by the first run that needs it. After cudnn_load its functions are called by their
- * own names. */
+/* cuDNN's graph interface, loaded by the first run that needs it; then its functions are called by their own names. */
 #pragma once
 #include <cudnn_graph.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-/* False, with a clause that says why, if the library or one of its functions is not there. Cheap when it is loaded
- * already. */
+/* False, with a clause that says why, if the library or a function is not there. Cheap if it is loaded already. */
 bool cudnn_load(char *why, size_t length);
 
 /* clang-format off */

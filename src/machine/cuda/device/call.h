@@ -1,5 +1,4 @@
-/* An operation as a kernel's launcher takes it. C and C++ both take this file (XGSW_EXTERN, on the command line, is how
- * each spells a function of C). */
+/* An operation as a kernel's launcher takes it, in C and C++ (XGSW_EXTERN is how each spells a function of C). */
 #pragma once
 #include "machine/op/args.h"
 #include "machine/op/tensor.h"

@@ -165,17 +165,7 @@ static void say_driver(char *text, size_t length, const char *version)
     snprintf(text, length, "%.14s%sCUDA %.8s", version, *version ? ", " : "", knows);
 }
 
-void cuda_device_state(device_state *now)
-{
-    nvml_state s = nvml_read(own.device.identity);
-    *now = (device_state){ .clock_hertz = s.clock_hertz > 0.0 ? s.clock_hertz : NAN,
-                           .temperature = s.temperature,
-                           .power_watts = s.power_watts > 0.0 ? s.power_watts : NAN,
-                           .joules = s.joules,
-                           .events = s.events,
-                           .throttled = s.throttled };
-    memcpy(now->reasons, s.throttle_reasons, sizeof now->reasons);
-}
+void cuda_device_state(device_state *now) { *now = nvml_read(own.device.identity).now; }
 
 machine_device cuda_device_read(void)
 {
@@ -188,9 +178,9 @@ machine_device cuda_device_read(void)
     say_driver(d.driver, sizeof d.driver, s.driver);
     d.ecc |= s.ecc;
     d.clocks_known = s.clocks_known;
-    d.throttled = s.throttled;
-    d.clock_hertz = s.clock_hertz;
-    d.power_watts = s.power_watts;
-    memcpy(d.throttle_reasons, s.throttle_reasons, sizeof d.throttle_reasons);
+    d.throttled = s.now.throttled;
+    d.clock_hertz = fmax(s.now.clock_hertz, 0.0); /* of NaN 0 */
+    d.power_watts = fmax(s.now.power_watts, 0.0);
+    memcpy(d.throttle_reasons, s.now.reasons, sizeof d.throttle_reasons);
     return d;
 }

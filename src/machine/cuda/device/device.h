@@ -1,13 +1,11 @@
-/* device/: this rank's GPU, its memory, clock and libraries. Which GPU it is, whether it will do, what it is like now.
- */
+/* device/: this rank's GPU, its memory, clock and libraries: which it is, whether it will do, its state. */
 #pragma once
 #include "machine/queue/kind.h"
 #include "machine/sample/sampler.h"
 
 /* Can this process run on a GPU of its own? If not, why: a clause. Makes its context there. */
 bool cuda_device_usable(char *why, size_t length);
-/* Chooses it at first use: the rank's place on its node, among the GPUs that the process sees. One a task or all may be
- * seen. */
+/* Chooses it at first use: the rank's place on its node, among the GPUs that the process sees. */
 void cuda_device_use(void);
 /* The same, and asks it for its clock, power and memory. */
 machine_device cuda_device_read(void);

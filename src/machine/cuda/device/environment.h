@@ -1,13 +1,11 @@
-/* What CUDA and NCCL read of the environment. It wins over what a communicator is configured with, and NCCL adds what
- * stands in a site's nccl.conf to it, but for names that are there. */
+/* What CUDA and NCCL read of the environment, which wins over a communicator's settings and a site's nccl.conf. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 
 /* Sets what is not set; before anything reads it, and before there are threads. A second call changes nothing. */
 void cuda_environment(void);
-/* Does it leave transfers as they are laid out? If not, why: the names, and what to do. What only tunes NCCL is left
- * alone; the record keeps it. */
+/* Does it leave transfers as they are laid out? If not, why: the names. What only tunes NCCL is left alone. */
 bool cuda_environment_suits(char *why, size_t length);
 /* Does it let NCCL move by copy engines what lies in a window? */
 bool cuda_environment_has_windows(void);

@@ -1,5 +1,4 @@
-/* Loading cuBLASLt and NCCL. XGSW_CUBLASLT and XGSW_NCCL, on the command line, are the names of their files; NULL means
- * that the program itself holds them. */
+/* Loads cuBLASLt and NCCL from the files XGSW_CUBLASLT and XGSW_NCCL; NULL: the program itself holds them. */
 #include "machine/cuda/device/libraries.h"
 #include <dlfcn.h>
 #include <stdio.h>
@@ -10,8 +9,7 @@ cublaslt_functions cublaslt;
 nccl_functions nccl;
 nccl_window_functions nccl_windows;
 
-/* A table of functions is as many pointers, in the order of their names; function pointers are data pointers to the
- * loader. */
+/* A table of functions is as many pointers, in the order of names; to the loader they are data pointers. */
 static bool load(const char *file, const char *const *name, size_t count, void *table, char *why, size_t length)
 {
     void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);

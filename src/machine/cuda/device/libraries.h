@@ -1,18 +1,15 @@
-/* cuBLASLt and NCCL, loaded by the first rank that needs them: a run on the host does not carry their hundred
- * megabytes, and the program starts where they are not installed. After cublaslt_load or nccl_load their functions are
- * called by their own names. */
+/* cuBLASLt and NCCL, loaded by the first rank that needs them, so that a run on the host needs neither. After
+ * cublaslt_load or nccl_load their functions are called by their own names. */
 #pragma once
 #include <cublasLt.h>
 #include <nccl.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-/* False, with a clause that says why, if the library or one of its functions is not there. Cheap when it is loaded
- * already. */
+/* False, with a clause that says why, if the library or a function is not there. Cheap if it is loaded already. */
 bool cublaslt_load(char *why, size_t length);
 bool nccl_load(char *why, size_t length);
-/* NCCL is loaded, and one of those (2.28 and later) that gather in registered memory without multiprocessors: then its
- * functions nccl_windows can be called. */
+/* NCCL is loaded, and gathers without multiprocessors (2.28 and later): nccl_windows can be called. */
 bool nccl_windows_load(void);
 
 /* clang-format off */

@@ -72,13 +72,14 @@ static void read_reasons(nvml_state *s, unsigned long long bits)
     };
     size_t used = 0;
     s->clocks_known = true;
-    s->events = (int)bits;
+    device_state *now = &s->now;
+    now->events = (int)bits;
     for (size_t i = 0; i < sizeof reason / sizeof *reason; i++) {
         if (!(bits & reason[i].bit)) continue;
-        s->throttled |= reason[i].throttles;
-        int wrote = snprintf(s->throttle_reasons + used, sizeof s->throttle_reasons - used, "%s%s", used ? ", " : "",
-                             reason[i].words);
-        used += (size_t)wrote < sizeof s->throttle_reasons - used ? (size_t)wrote : 0;
+        now->throttled |= reason[i].throttles;
+        int wrote =
+            snprintf(now->reasons + used, sizeof now->reasons - used, "%s%s", used ? ", " : "", reason[i].words);
+        used += (size_t)wrote < sizeof now->reasons - used ? (size_t)wrote : 0;
     }
 }
 
@@ -87,18 +88,18 @@ nvml_state nvml_read(const char *identity)
     static nvml_functions f;
     static bool loaded;
     if (!loaded) f = load(), loaded = true;
-    nvml_state s = { .temperature = NAN, .joules = NAN, .events = -1 };
+    nvml_state s = { .now = { NAN, NAN, NAN, NAN, .events = -1 } };
     nvml_handle h = NULL;
     unsigned value;
     unsigned long long bits;
     int now, after_reboot;
     if (f.driver_version && f.driver_version(s.driver, sizeof s.driver) != NVML_SUCCESS) s.driver[0] = 0;
     if (!f.handle_by_uuid || f.handle_by_uuid(identity, &h) != NVML_SUCCESS) return s;
-    if (f.clock && f.clock(h, NVML_CLOCK_SM, &value) == NVML_SUCCESS) s.clock_hertz = 1e6 * value;
-    if (f.power && f.power(h, &value) == NVML_SUCCESS) s.power_watts = 1e-3 * value;
+    if (f.clock && f.clock(h, NVML_CLOCK_SM, &value) == NVML_SUCCESS && value) s.now.clock_hertz = 1e6 * value;
+    if (f.power && f.power(h, &value) == NVML_SUCCESS && value) s.now.power_watts = 1e-3 * value;
     if (f.ecc_mode && f.ecc_mode(h, &now, &after_reboot) == NVML_SUCCESS) s.ecc = now == NVML_FEATURE_ENABLED;
     if (f.clocks_event_reasons && f.clocks_event_reasons(h, &bits) == NVML_SUCCESS) read_reasons(&s, bits);
-    if (f.temperature && f.temperature(h, NVML_TEMPERATURE_GPU, &value) == NVML_SUCCESS) s.temperature = value;
-    if (f.energy && f.energy(h, &bits) == NVML_SUCCESS) s.joules = 1e-3 * (double)bits;
+    if (f.temperature && f.temperature(h, NVML_TEMPERATURE_GPU, &value) == NVML_SUCCESS) s.now.temperature = value;
+    if (f.energy && f.energy(h, &bits) == NVML_SUCCESS) s.now.joules = 1e-3 * (double)bits;
     return s;
 }

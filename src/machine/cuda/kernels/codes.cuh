@@ -23,8 +23,7 @@ static __device__ __forceinline__ code_words pack_codes(dtype type, const float 
 
 /* ---- what is seen of values that become codes ---- */
 
-/* Of what a thread has seen: the largest, and in the halves of a word what was lost and what was cut, of at most 16384
- * values in a block. */
+/* What a thread has seen: the largest; in halves of a word what was lost and cut, of at most 16384 values a block. */
 struct found {
     int32_t amax;
     uint32_t counts;
@@ -44,8 +43,7 @@ static __device__ __forceinline__ void see(dtype format, found &f, const float (
     for (int i = 0; i < length; i++) f.counts += fabsf(scaled[i]) > largest ? 1u << 16 : 0u;
 }
 
-/* The block's largest of what its threads have found joins *amax; `partial` is a number for each warp in shared memory.
- */
+/* The block's largest of what its threads found joins *amax; `partial`: a number for each warp in shared memory. */
 static __device__ __forceinline__ void join_amax(int32_t *amax, int32_t own, int32_t *partial)
 {
     int32_t most = __reduce_max_sync(0xFFFFFFFFu, own);

@@ -6,7 +6,7 @@
 static void (*const run[OP_KINDS])(const cuda_call *) = { OPS_COMPUTED(RUN) };
 static size_t (*const scratch_of[OP_KINDS])(const cuda_call *) = {
     [OP_MATMUL] = cuda_matmul_scratch,
-    [OP_GROUPED_MATMUL] = cuda_grouped_matmul_scratch,
+    [OP_GROUPED_MATMUL] = cuda_matmul_scratch,
     [OP_EMBEDDING_BACKWARD] = cuda_embedding_backward_scratch,
     [OP_NORM_BACKWARD] = cuda_norm_backward_scratch,
     [OP_ATTENTION_FORWARD] = cuda_attention_forward_scratch,

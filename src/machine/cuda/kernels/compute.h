@@ -1,6 +1,5 @@
-/* The CUDA machine's kernels and transfers: the names of machine/host/host.h with another prefix. Launchers queue work
- * on the call's stream and return; they touch no data. Scratch follows from shapes only, so that a dry run needs no
- * GPU. */
+/* The CUDA machine's kernels. Launchers queue work on the call's stream and return; they touch no data. Scratch follows
+ * from shapes only, so that a dry run needs no GPU. */
 #pragma once
 #include "machine/cuda/device/call.h"
 #include "machine/op/op.h"

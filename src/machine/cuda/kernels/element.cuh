@@ -1,5 +1,4 @@
-/* What kernels share: elements of either format, packs of sixteen bytes, rows of views, sums over a warp and a block.
- */
+/* What kernels share: elements of either format, packs of sixteen bytes, rows of views, sums over warps and blocks. */
 #pragma once
 #include "base/numeric.h"
 #include "machine/cuda/kernels/ptx.cuh"
@@ -162,8 +161,7 @@ static __device__ __forceinline__ float block_sum(float x, float *partial)
     return sum;
 }
 
-/* Calls body(first{}, ...) with the C++ types of formats: with_type(dtype, [&](auto zero) { using type =
- * decltype(zero); ... }). */
+/* Calls body with a zero of the format's C++ type: with_type(dtype, [&](auto zero) { ... decltype(zero) ... }). */
 template <typename body_type> static inline void with_type(dtype format, body_type body)
 {
     if (format == BF16) body(bf16{});

@@ -1,6 +1,5 @@
 /* Normal numbers of the definitions into one rank's part of a logical matrix. Philox alone counts, about 110
- * instructions an element: 8B's parameters take some 35 ms of an H100, once. A block of 256 threads writes 2048 columns
- * of one row. */
+ * instructions an element: 35 ms of an H100 for 8B. A block of 256 threads writes 2048 columns of a row. */
 #include "base/random.h"
 #include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/kernels/strip.cuh"

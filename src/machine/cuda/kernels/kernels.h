@@ -1,5 +1,4 @@
-/* kernels/: kernels with their launchers, a file for each. Launchers, cuda_NAME for each kind of operation; C and C++
- * both take this file. */
+/* kernels/: kernels with their launchers, cuda_NAME for each kind of operation; C and C++ both take this file. */
 #pragma once
 #include "base/op_kinds.h"
 #include "machine/cuda/device/call.h"
@@ -9,7 +8,6 @@ OPS_COMPUTED(CUDA_KERNEL)
 
 /* Of the kernels that need scratch. */
 XGSW_EXTERN size_t cuda_matmul_scratch(const cuda_call *c);
-XGSW_EXTERN size_t cuda_grouped_matmul_scratch(const cuda_call *c);
 XGSW_EXTERN size_t cuda_embedding_backward_scratch(const cuda_call *c);
 XGSW_EXTERN size_t cuda_norm_backward_scratch(const cuda_call *c);
 XGSW_EXTERN size_t cuda_attention_forward_scratch(const cuda_call *c);

@@ -10,8 +10,7 @@ struct warp_sums {
     float of[WARP];
 };
 
-/* This thread's packs of a matrix's row of n columns: every blockDim-th one; zeros beyond the end, which add nothing to
- * sums. */
+/* This thread's packs of a row of n columns: every blockDim-th one; zeros beyond the end. */
 template <typename type> static __device__ __forceinline__ pack<type> fetch_one(const tensor &t, int row, int n, int k)
 {
     const pack<type> *from =

@@ -1,7 +1,6 @@
 /* Rows of tokens to the experts' buffers, and back as weighted sums; bit-equal to the host but for the weights'
- * gradients, sums along rows. A block of 256 threads has a row, or 2048 of its columns, one strip of 8 a thread. 2048
- * tokens of 6144, 4096 rows, BF16: permute 75 MB in 12288 blocks, unpermute 75 MB in 6144, its backward 126 MB in
- * 4096. */
+ * gradients. A block of 256 threads has a row, or 2048 of its columns, one strip of 8 a thread. 2048 tokens of 6144,
+ * 4096 rows, BF16: permute 75 MB in 12288 blocks, unpermute 75 MB in 6144, backward 126 MB in 4096. */
 #include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/kernels/strip.cuh"
 

@@ -36,8 +36,7 @@ static __device__ __forceinline__ void load_matrices_transposed(uint32_t *to, co
                  : "memory");
 }
 
-/* Sixteen bytes from global to shared memory, both aligned, or zeros if not held; there after commit, wait and a
- * barrier. */
+/* Sixteen bytes from global to shared memory, both aligned, or zeros; there after commit, wait and a barrier. */
 static __device__ __forceinline__ void copy_async(void *shared, const void *global, bool held)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
@@ -55,8 +54,7 @@ static __device__ __forceinline__ void copy_async_commit(void)
 /* Waits for this thread's committed copies. */
 static __device__ __forceinline__ void copy_async_wait(void) { asm volatile("cp.async.wait_group 0;" : : : "memory"); }
 
-/* 2^x with a relative error below 2^-22 (PTX ISA, ex2.approx); 0 for -infinity and where the result would be subnormal.
- */
+/* 2^x with a relative error below 2^-22 (PTX ISA, ex2.approx); 0 for -infinity and subnormal results. */
 static __device__ __forceinline__ float exp2_fast(float x)
 {
     float y;

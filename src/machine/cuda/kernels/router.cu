@@ -115,8 +115,7 @@ static __device__ __forceinline__ int64_t count_before(int count, placing &share
     return before;
 }
 
-/* The largest number that so many of the weights reach, or 0; bit by bit, since positive numbers are ordered as their
- * bits are. */
+/* The largest number that so many of the weights reach, or 0; bit by bit: positive numbers order as bits do. */
 static __device__ __forceinline__ uint32_t threshold(const router &r, const run &of, int32_t expert, int64_t capacity,
                                                      placing &shared)
 {

@@ -188,8 +188,7 @@ XGSW_EXTERN void cuda_square_sum(const cuda_call *c)
            static_cast<word *>(c->x[1].data));
 }
 
-/* The square root of the integer in units of 2^-80; NaN if something was not finite, infinity where 128 bits are too
- * few. */
+/* The square root of the integer in units of 2^-80; NaN if something was not finite, infinity beyond 128 bits. */
 static __device__ double norm_of(const word *squares)
 {
     word sum[EXACT_SUM_WORDS];

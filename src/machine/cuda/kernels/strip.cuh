@@ -1,5 +1,4 @@
-/* Strips: neighbouring elements of either format that one thread moves at a time, in 16-byte packs where there are
- * eight. */
+/* Strips: neighbouring elements that one thread moves at a time, in 16-byte packs where there are eight. */
 #pragma once
 #include "machine/cuda/kernels/element.cuh"
 

@@ -53,8 +53,7 @@ typedef struct {
     int64_t end[2][THREADS];
 } documents;
 
-/* Lengths of documents first .. first + 255, summed up from `begin`: log2(256) rounds between two rows; returns the one
- * that holds. */
+/* Lengths of documents first .. first + 255, summed up from `begin` in log2(256) rounds; returns the row that holds. */
 static __device__ __forceinline__ const int64_t *place_documents(const stream_rule &s, documents &d, uint32_t first,
                                                                  int64_t begin)
 {
@@ -70,8 +69,7 @@ static __device__ __forceinline__ const int64_t *place_documents(const stream_ru
     return d.end[held];
 }
 
-/* The token at a position from `begin` on, before the last end: documents count up from 1, modulo, and end with the
- * last token. */
+/* The token at a position from `begin` on, before the last end: a document counts up from 1 to its last token. */
 static __device__ __forceinline__ int32_t ramp_token(const stream_rule &s, const int64_t *end, int64_t begin,
                                                      int64_t position)
 {
@@ -86,8 +84,7 @@ static __device__ __forceinline__ int32_t ramp_token(const stream_rule &s, const
                                                          : 1 + offset % (s.args.vocabulary - 2));
 }
 
-/* Each block places the sample's documents, 256 (half a million positions) at a time, until its own positions are
- * behind it. */
+/* Each block places the sample's documents, 256 at a time, until it has passed its own positions. */
 static KERNEL(THREADS) ramp_tokens(stream_rule s)
 {
     SHARED(documents, d);

@@ -5,9 +5,8 @@
 
 /* The library's first answer that works here. */
 void algorithm_first(product *p, int multiprocessors_left);
-/* An algorithm for each, in that order, by trials in the memory, all together no longer than TUNE_SECONDS; what time or
- * memory does not suffice for, and everything if deterministic (trials differ from run to run), is made by the
- * library's first answer. */
+/* An algorithm for each, in that order, by trials in the memory within TUNE_SECONDS; the library's first answer if time
+ * or memory does not suffice, and always if deterministic (trials differ from run to run). */
 enum { TUNE_SECONDS = 30 };
 void algorithms_choose(product *const *list, size_t count, const machine_tuning *t, void *memory, size_t bytes);
 /* Products of fewer flops get the library's first answer without trials (1e10, if nobody says); trials begin after so

@@ -1,5 +1,4 @@
-/* Matrix products: from an operation to cuBLASLt's column-major product and its algorithm. Row-major is column-major
- * transposed, so c = a b is made as c' = b' a'. */
+/* From an operation to cuBLASLt's column-major product and its algorithm: c = a b is made as c' = b' a'. */
 #include "machine/cuda/products/matmul.h"
 #include "base/fail.h"
 #include "base/key_table.h"
@@ -303,5 +302,4 @@ void cuda_matmul(const cuda_call *c)
     CUBLAS_CHECK(&key, product_run(p, &p->chosen, address, workspace_of(c, p), c->stream));
 }
 
-size_t cuda_grouped_matmul_scratch(const cuda_call *c) { return cuda_matmul_scratch(c); }
 void cuda_grouped_matmul(const cuda_call *c) { cuda_matmul(c); }

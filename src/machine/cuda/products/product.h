@@ -1,5 +1,4 @@
-/* products/: matrix products by cuBLASLt and the choice of its algorithms. A matrix product as cuBLASLt takes it, and
- * the door to that library. */
+/* products/: matrix products by cuBLASLt, the choice of its algorithms, and the door to that library. */
 #pragma once
 #include "base/dtype.h"
 #include "machine/cuda/device/libraries.h"
@@ -7,8 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The door: a call that failed ends the run with the place, the library's words and the product's shape (key NULL:
- * none). */
+/* The door: a call that failed ends the run with place, the library's words and the product's shape (NULL: none). */
 typedef struct product_key product_key;
 void cublas_check(cublasStatus_t status, const product_key *key, const char *call, const char *file, int line);
 #define CUBLAS_CHECK(key, call) cublas_check((call), (key), #call, __FILE__, __LINE__)
@@ -47,8 +45,7 @@ typedef struct {
     double microseconds; /* of a trial; 0: not tried */
 } product;
 
-/* "bf16 d[4096, 8192] += bf16 a[4096, 512] b'[512, 8192], leading 4096 4096 8192, aligned 16 16 16"; b's format is said
- * where it is another than a's; returns text. */
+/* "bf16 d[4096, 8192] += bf16 a[4096, 512] b'[512, 8192], leading 4096 4096 8192, aligned 16 16 16"; returns text. */
 const char *product_text(const product_key *key, char *text, size_t length);
 double product_flops(const product_key *key);
 bool product_is_fp8(const product_key *key);
@@ -66,9 +63,8 @@ void product_ready(product *p);
 /* What the library proposes, best first, as far as it can run here; returns how many. */
 enum { PRODUCT_CANDIDATES = 16 };
 int product_candidates(const product *p, candidate list[PRODUCT_CANDIDATES]);
-/* Queues it. x: addresses of the three matrices, of the bias, if the product has one, and of the scales [FP8_FACTORS]
- * of FP8 codes; workspace: p's bytes, aligned
- * to WORKSPACE_ALIGNMENT. */
+/* Queues it. x: addresses of the three matrices, the bias, if there is one, and the scales [FP8_FACTORS] of FP8 codes;
+ * workspace: p's bytes, aligned to WORKSPACE_ALIGNMENT. */
 cublasStatus_t product_run(const product *p, const candidate *c, void *const x[ADDRESSES], void *workspace,
                            cudaStream_t stream);
 

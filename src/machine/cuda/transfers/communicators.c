@@ -18,8 +18,7 @@
 #include <string.h>
 
 enum { SPLITS = 64, FIRST_BYTES = 64 };
-/* When a communicator is made the root greets all ranks, and nobody completes anything meanwhile: so long is allowed
- * beyond the seconds of a stall. What many ranks take was not measured. */
+/* Seconds allowed beyond those of a stall while a communicator is made. What many ranks take was not measured. */
 static const double SETUP_SECONDS_PER_RANK = 0.25;
 
 typedef enum { TURNS, APART, PARTS } part_index;

@@ -10,15 +10,13 @@ typedef struct {
     char name[SPLIT_NAME + 16]; /* what messages call it */
 } cuda_communicator;
 
-/* Gives the group its communicator (group.connection). Collective over the world, as group_connect; disconnected by
- * name as often. */
+/* Gives the group its communicator (group.connection). Collective over the world; disconnected by name as often. */
 void cuda_connect(group *g, const char *name, int color, int key);
 void cuda_disconnect(const char *name);
 /* The group's: of one apart its own, else that of those that take turns. */
 const cuda_communicator *communicator_for(const group *g);
 
-/* A first gather of a few bytes a rank, in memory that nobody uses: NCCL takes memory, and waits, in the first that
- * copy engines make. Collective over the communicator. */
+/* A first gather in memory that nobody uses: NCCL takes memory in the first that copy engines make. Collective. */
 void communicator_gather_first(const cuda_communicator *c, void *memory);
 /* Of the device's memory that all of them hold, as measured when they were made. */
 double communicators_bytes(void);

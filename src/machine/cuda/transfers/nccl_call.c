@@ -8,10 +8,9 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { LOOK_MILLISECONDS = 20, ABANDON_SECONDS = 5 };
+static const double LOOK = 0.02, ABANDON = 5.0; /* seconds */
 
 static struct {
     bool opened;
@@ -19,12 +18,6 @@ static struct {
     void (*let_go)(void);
     atomic_bool ending, gone;
 } calls;
-
-static void rest(void)
-{
-    const struct timespec pause = { 0, LOOK_MILLISECONDS * 1000000L };
-    nanosleep(&pause, NULL);
-}
 
 /* Signals are the main thread's. */
 static void start_thread(void *(*run)(void *))
@@ -87,6 +80,6 @@ void nccl_abandon(void (*let_go)(void))
     if (!calls.opened || atomic_exchange(&calls.ending, true)) return;
     calls.let_go = let_go;
     start_thread(abandon);
-    for (double began = clock_seconds(); !atomic_load(&calls.gone) && clock_seconds() - began < ABANDON_SECONDS;)
-        rest();
+    for (double began = clock_seconds(); !atomic_load(&calls.gone) && clock_seconds() - began < ABANDON;)
+        clock_rest(LOOK);
 }

@@ -1,6 +1,5 @@
-/* Every call of NCCL: its result is checked, and while it blocks the watch knows (machine/watch/watch.h). Communicators
- * block: a non-blocking one starts a thread for every transfer, and a mark behind it could only be recorded when that
- * one is done. */
+/* Checks every call of NCCL, and tells the watch while it blocks. A non-blocking communicator would start a thread for
+ * every transfer. */
 #pragma once
 #include "machine/cuda/device/libraries.h"
 

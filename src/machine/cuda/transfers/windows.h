@@ -3,9 +3,8 @@
 #pragma once
 #include "machine/op/fabric.h"
 
-/* Memory for an arena: where the loaded NCCL can, all of it is a window of every communicator of those groups whose
- * ranks are of this node. Collective over the groups, in one order; as many bytes on all of their ranks, who then
- * gather at equal offsets, or what is gathered lands elsewhere. */
+/* Memory for an arena: where NCCL can, a window of every communicator of those groups that lie on this node. Collective
+ * over the groups, as many bytes on all ranks, who then gather at equal offsets. */
 void *cuda_window_take(size_t bytes, group *const *of, int groups);
 /* Is the window that was taken one of that group's? */
 bool cuda_window_moves(const group *g);

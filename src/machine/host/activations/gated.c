@@ -1,5 +1,4 @@
-/* activations/: what stands between two products of a layer. silu(gate) * up and gelu(gate) * up, gate and up being the
- * halves of one row (Shazeer 2020). */
+/* activations/: what stands between two products of a layer. silu(gate) * up, gelu(gate) * up (Shazeer 2020). */
 #include "machine/host/host.h"
 #include "machine/host/rows/row.h"
 

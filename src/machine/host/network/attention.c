@@ -98,10 +98,8 @@ static void score_tile(float *scores, const attention_shape *a, const float *row
                                   .m = BLOCK,
                                   .n = BLOCK,
                                   .depth = a->padded,
-                                  .c_row = BLOCK,
                                   .a_row = a->padded,
-                                  .a_depth = 1,
-                                  .b_row = BLOCK });
+                                  .a_depth = 1 });
 }
 
 /* sums [padded][query] += rows' [padded][key] * scores [key][query]. */
@@ -113,25 +111,15 @@ static void sum_over_keys(float *sums, const attention_shape *a, const float *ro
                                     .m = a->padded,
                                     .n = BLOCK,
                                     .depth = BLOCK,
-                                    .c_row = BLOCK,
                                     .a_row = 1,
-                                    .a_depth = a->padded,
-                                    .b_row = BLOCK });
+                                    .a_depth = a->padded });
 }
 
 /* sums [key][padded] += scores [key][query] * rows [query][padded]. */
 static void sum_over_queries(float *sums, const attention_shape *a, const float *scores, const float *rows)
 {
-    tile_accumulate((tile_product){ .c = sums,
-                                    .a = scores,
-                                    .b = rows,
-                                    .m = BLOCK,
-                                    .n = a->padded,
-                                    .depth = BLOCK,
-                                    .c_row = a->padded,
-                                    .a_row = BLOCK,
-                                    .a_depth = 1,
-                                    .b_row = a->padded });
+    tile_accumulate((tile_product){
+        .c = sums, .a = scores, .b = rows, .m = BLOCK, .n = a->padded, .depth = BLOCK, .a_row = BLOCK, .a_depth = 1 });
 }
 
 /* Key blocks that a block of queries sees. */

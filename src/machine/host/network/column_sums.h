@@ -1,5 +1,4 @@
-/* Sums over rows: groups of rows are cut into parts whose sums are added in order, so that they are the same on any
- * number of threads. */
+/* Sums over rows: groups are cut into parts that are added in order, the same on any number of threads. */
 #pragma once
 #include "machine/op/op.h"
 

@@ -2,52 +2,28 @@
 #include "machine/host/host.h"
 #include "machine/host/rows/row.h"
 
-static void copy_row(const tensor *to, int64_t to_row, const tensor *from, int64_t from_row, int64_t n)
-{
-    float tile[TILE];
-    for (int64_t at = 0; at < n; at += TILE) {
-        int64_t part = smaller(TILE, n - at);
-        const float *x = row_read(tile, tensor_row(from, from_row, at), from->type, part);
-        row_store(tensor_row(to, to_row, at), to->type, x, part);
-    }
-}
-
-typedef struct {
-    const tensor *of;
-    int64_t row;
-} table_row;
-
-/* The sum of a row of the table and of one of positions, rounded once. */
-static void add_row(table_row to, table_row a, table_row b)
-{
-    float tile[3][TILE];
-    int64_t n = tensor_columns(to.of);
-    for (int64_t at = 0; at < n; at += TILE) {
-        int64_t part = smaller(TILE, n - at);
-        const float *x = row_read(tile[0], tensor_row(a.of, a.row, at), a.of->type, part);
-        const float *y = row_read(tile[1], tensor_row(b.of, b.row, at), b.of->type, part);
-        for (int64_t i = 0; i < part; i++) tile[2][i] = x[i] + y[i];
-        row_store(tensor_row(to.of, to.row, at), to.of->type, tile[2], part);
-    }
-}
-
-void host_embedding_forward(const op *o, void *scratch)
+/* Columns [at, at + n) of a token: those of its table row and of its position, if that is added, rounded once. */
+static void forward_tile(const op *o, int64_t i, int64_t at, int64_t n)
 {
     const tensor *tokens = &o->operand[0].tensor, *table = &o->operand[1].tensor, *out = &o->operand[2].tensor,
                  *positions = &o->operand[3].tensor;
-    const int32_t *token = tokens->data;
-    int64_t count = tensor_elements(tokens), n = tensor_columns(table), length = tokens->dim[0];
-#pragma omp parallel for schedule(static)
-    for (int64_t i = 0; i < count; i++) {
-        int64_t row = token[i] - o->args.embedding.first, place = i / (count / length);
-        bool held = row >= 0 && row < table->dim[0];
-        if (held && tensor_present(positions))
-            add_row((table_row){ out, i }, (table_row){ table, row },
-                    (table_row){ positions, position_of(o->args.embedding.place, place, length) });
-        else if (held) copy_row(out, i, table, row, n);
-        else memset(tensor_row(out, i, 0), 0, (size_t)n * dtype_bytes(out->type));
+    int64_t row = ((const int32_t *)tokens->data)[i] - o->args.embedding.first, length = tokens->dim[0];
+    float tile[3][TILE];
+    if (row < 0 || row >= table->dim[0]) {
+        memset(tensor_row(out, i, at), 0, (size_t)n * dtype_bytes(out->type));
+        return;
     }
+    const float *x = row_read(tile[0], tensor_row(table, row, at), table->type, n);
+    if (tensor_present(positions)) {
+        int64_t place = position_of(o->args.embedding.place, i / (tensor_elements(tokens) / length), length);
+        const float *y = row_read(tile[1], tensor_row(positions, place, at), positions->type, n);
+        for (int64_t k = 0; k < n; k++) tile[2][k] = x[k] + y[k];
+        x = tile[2];
+    }
+    row_store(tensor_row(out, i, at), out->type, x, n);
 }
+
+void host_embedding_forward(const op *o, void *scratch) { row_parts(o, &o->operand[2].tensor, forward_tile); }
 
 /* Tokens sorted by row: those of row r stand in order[begin[r] .. begin[r + 1]), in position order. */
 typedef struct {

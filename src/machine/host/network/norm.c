@@ -117,9 +117,7 @@ void host_norm_forward(const op *o, void *scratch)
 }
 
 /* With unit = x rstd and d_unit = d_out gain: dx = rstd (d_unit - unit mean(d_unit unit)), d gain = sum over rows of
- * d_out unit. LayerNorm: x less its mean, gain more by 1; dx less by rstd mean(d_unit); d bias = sum over rows of
- * d_out.
- */
+ * d_out unit. LayerNorm: x less its mean, gain more by 1; dx less by rstd mean(d_unit); d bias = sum of d_out. */
 typedef struct {
     const tensor *d_out, *x, *gain, *dx;
     const float *rstd, *mean; /* mean NULL: RMSNorm */

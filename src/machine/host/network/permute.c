@@ -44,14 +44,7 @@ static void sum_tile(const op *o, int64_t token, int64_t at, int64_t n)
     row_store(tensor_row(out, token, at), out->type, sum, n);
 }
 
-void host_unpermute_forward(const op *o, void *scratch)
-{
-    const tensor *out = &o->operand[0].tensor;
-    int64_t columns = tensor_columns(out);
-#pragma omp parallel for schedule(static)
-    for (int64_t token = 0; token < tensor_row_count(out); token++)
-        for (int64_t at = 0; at < columns; at += TILE) sum_tile(o, token, at, smaller(TILE, columns - at));
-}
+void host_unpermute_forward(const op *o, void *scratch) { row_parts(o, &o->operand[0].tensor, sum_tile); }
 
 /* Row r of d_y = weight d_out, and what columns [at, at + n) add to d_out . y. */
 static float backward_tile(const op *o, int64_t r, int64_t at, int64_t n)

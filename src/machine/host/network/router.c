@@ -1,5 +1,4 @@
-/* Routing of tokens to two experts each, under a capacity, and its backward (Shazeer et al. 2017; Fedus et al. 2022,
- * section 2.2, for the balance loss). */
+/* Routing of tokens to two experts each (Shazeer et al. 2017; balance loss: Fedus et al. 2022, section 2.2). */
 #include "machine/host/host.h"
 #include "machine/host/rows/row.h"
 
@@ -197,8 +196,7 @@ static const float *chosen_of(const op *o, int64_t token)
     return (const float *)s->data + (token % s->dim[0] * ROUTED_STATISTICS + ROUTED_CHOSEN) * s->dim[2];
 }
 
-/* Of the balance loss by softmax: p_e (c_e - sum of p c), with c = balance x tokens of the expert; of the two weights
- * by theirs: w0 w1 (d0 - d1), and the opposite. */
+/* Balance loss by softmax: p_e (c_e - sum of p c), c = balance x tokens of the expert; weights: w0 w1 (d0 - d1). */
 static void backward_token(const op *o, int64_t token)
 {
     const tensor *logits = &o->operand[B_LOGITS].tensor, *d_logits = &o->operand[B_D_LOGITS].tensor;

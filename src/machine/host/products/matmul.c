@@ -1,7 +1,6 @@
-/* products/: matrix products by oneDNN, and their check. Matrix products, single ones and those of several groups at
- * once, on oneDNN. BF16 is widened to FP32 in scratch where the processor cannot multiply it, FP8 codes to BF16 or
- * FP32: the products are exact either way, and the sums are rounded once. A right operand that the library would read
- * slowly is copied into scratch, its rows further apart. */
+/* products/: matrix products by oneDNN, and their check. BF16 is widened to FP32 in scratch where the processor cannot
+ * multiply it, FP8 codes to BF16 or FP32: products are exact either way, and sums are rounded once. A right operand
+ * that the library would read slowly is copied into scratch, its rows further apart. */
 #include "machine/host/host.h"
 #include "machine/host/rows/codes.h"
 #include "machine/host/rows/row.h"
@@ -9,8 +8,7 @@
 enum { C, A, B, BIAS, A_SCALE, B_SCALE };
 enum { GAP = 16 }; /* elements */
 
-static int64_t columns(const tensor *t) { return t->dim[t->dims - 1]; }
-static bool by_columns(const tensor *t) { return t->stride[t->dims - 1] != 1 && columns(t) != 1; }
+static bool by_columns(const tensor *t) { return t->stride[t->dims - 1] != 1 && tensor_columns(t) != 1; }
 
 /* oneDNN writes rows fast, so a product into a matrix of contiguous columns is made transposed: c' = b' a'. */
 static void operands_of(const op *o, tensor x[3])
@@ -68,7 +66,7 @@ static size_t copied_operands(const tensor x[3], dtype to, tensor copy[3], char 
 static void copy_row(const tensor *to, const tensor *from, int64_t row, const float *scale)
 {
     void *copy = tensor_row(to, row, 0), *old = tensor_row(from, row, 0);
-    int64_t n = columns(from);
+    int64_t n = tensor_columns(from);
     if (!is_fp8(from->type)) row_load(copy, old, from->type, n);
     else if (to->type == BF16) codes_read_bf16(from->type, copy, old, *scale, n);
     else codes_read_f32(from->type, copy, old, *scale, n);
@@ -86,7 +84,7 @@ static void narrow(const tensor *from, const tensor *to)
 {
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < tensor_row_count(to); row++)
-        row_store(tensor_row(to, row, 0), BF16, tensor_row(from, row, 0), columns(to));
+        row_store(tensor_row(to, row, 0), BF16, tensor_row(from, row, 0), tensor_columns(to));
 }
 
 static bool has_bias(const op *o) { return o->kind == OP_MATMUL && tensor_present(&o->operand[BIAS].tensor); }
@@ -136,5 +134,4 @@ void host_matmul(const op *o, void *scratch)
     if (widens(&x[C], to)) narrow(&copy[C], &x[C]);
 }
 
-size_t host_grouped_matmul_scratch(const op *o) { return host_matmul_scratch(o); }
 void host_grouped_matmul(const op *o, void *scratch) { host_matmul(o, scratch); }

@@ -14,8 +14,7 @@ static struct {
     dnnl_stream_t stream;
 } cache = { .products.key_bytes = sizeof(product_key) };
 
-/* The stride of a dimension of one is free: it spans the other one, for oneDNN 3.7 takes a column of stride 4, written
- * as [4, 1], for a dense one. */
+/* The free stride of a dimension of one spans the other: oneDNN 3.7 takes a column of stride 4, [4, 1], for dense. */
 static product_key key_of(const tensor x[3], access_mode how)
 {
     int row = x[0].dims - 2, column = row + 1;

@@ -26,12 +26,10 @@ typedef struct {
     dnnl_data_type_t format;
 } product_matrix;
 product_matrix product_describe(const product_key *key, int which);
-/* Scratchpad from the caller; UPDATE adds what c holds inside the product, before it is rounded, as `append` says.
- * Owned by the caller. */
+/* Scratchpad from the caller; UPDATE adds c inside the product, before it is rounded. Owned by the caller. */
 typedef dnnl_status_t append_sum(dnnl_post_ops_t after);
 dnnl_primitive_attr_t product_attributes(const product_key *key, append_sum *append);
 
-/* The version's own part: whether the product without AVX-512 reads the right operand slowly as it lies; primitive,
- * arguments and scratch_bytes of p->key. */
+/* The version's part: does the product read the right operand slowly without AVX-512; building what p->key says. */
 bool product_reads_slowly(const product_key *key);
 void product_build(product *p, dnnl_engine_t engine);

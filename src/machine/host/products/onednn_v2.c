@@ -20,9 +20,8 @@ static dnnl_exec_arg_t argument(int name, const dnnl_memory_desc_t *d, dnnl_engi
     return a;
 }
 
-/* Of long sums over contiguous rows the library's first choice, brgemm, makes 2 to 9 % less a second than its sgemm,
- * which is further down its list (FP32, AVX-512, n = 512, k = 768 to 8192). Over columns, and for short sums, brgemm is
- * the faster. */
+/* For long sums over contiguous rows the library's first choice, brgemm, makes 2 to 9 % less a second than its sgemm
+ * (FP32, AVX-512, n = 512, k = 768 to 8192). Over columns, and for short sums, brgemm is the faster. */
 static bool prefers_sgemm(const product_key *key)
 {
     return key->type[LEFT] == F32 && key->stride[LEFT][1] == 1 && key->stride[RIGHT][1] == 1 && key->k >= key->n;

@@ -1,5 +1,4 @@
-/* Freivalds' check. A matrix is read in slabs of whole lines, which run along its dimension without gaps; of a slab
- * each thread takes panels of rows. */
+/* Freivalds' check. A matrix is read in slabs of whole lines; each thread takes panels of rows of a slab. */
 #include "base/memory.h"
 #include "base/random.h"
 #include "machine/host/rows/codes.h"
@@ -27,8 +26,7 @@ typedef struct {
     double *value;
 } block_sums;
 
-/* Half units in the last place of the elements of a block's row: their sum, that of their squares; and the largest
- * magnitude. */
+/* Half units in the last place in a block's row: their sum, the sum of their squares; the largest magnitude. */
 typedef struct {
     double half, square, largest;
 } row_units;
@@ -52,8 +50,7 @@ typedef struct {
     double x[ROWS][PRODUCT_BLOCK];
 } panel;
 
-/* What is done with each panel: factor times its signed columns (sign), or times y, are added to the sums. units: NULL,
- * or what is filled. */
+/* Adds factor times a panel's signed columns (sign), or times y, to the sums. units: filled unless NULL. */
 typedef struct {
     block_sums sums;
     double factor;

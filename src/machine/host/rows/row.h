@@ -1,6 +1,5 @@
-/* rows/: how kernels walk tensors: by rows, by tiles, by blocks of FP8 codes. Rows of any format as FP32: kernels are
- * written once, on floats. FP32 rows are used where they lie; others pass through a tile of TILE floats, widened before
- * and rounded once after. */
+/* rows/: how kernels walk tensors: by rows, tiles, blocks of FP8 codes. Kernels are written on floats: FP32 rows are
+ * used where they lie; others pass through a tile of TILE floats, widened before and rounded once after. */
 #pragma once
 #include "base/numeric.h"
 #include "machine/op/op.h"

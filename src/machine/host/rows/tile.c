@@ -11,14 +11,14 @@ static inline __attribute__((always_inline)) void tile_panel(const tile_product 
                                                              const int vectors, const int adds)
 {
     const float *a = p->a + i * p->a_row, *b = p->b + j;
-    float *c = p->c + i * p->c_row + j;
+    float *c = p->c + i * p->n + j;
     lanes sum[PANEL_ROWS][PANEL_VECTORS], y[PANEL_VECTORS];
 #pragma GCC unroll 8
     for (int r = 0; r < PANEL_ROWS; r++)
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++)
-            sum[r][v] = adds ? lanes_load(c + r * p->c_row + v * VECTOR_FLOATS, VECTOR_FLOATS) : (lanes){ 0 };
-    for (int64_t k = 0; k < p->depth; k++, a += p->a_depth, b += p->b_row) {
+            sum[r][v] = adds ? lanes_load(c + r * p->n + v * VECTOR_FLOATS, VECTOR_FLOATS) : (lanes){ 0 };
+    for (int64_t k = 0; k < p->depth; k++, a += p->a_depth, b += p->n) {
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++) y[v] = *(const volatile placed_lanes *)(b + v * VECTOR_FLOATS);
 #pragma GCC unroll 8
@@ -29,7 +29,7 @@ static inline __attribute__((always_inline)) void tile_panel(const tile_product 
 #pragma GCC unroll 8
     for (int r = 0; r < PANEL_ROWS; r++)
 #pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++) lanes_store(c + r * p->c_row + v * VECTOR_FLOATS, sum[r][v], VECTOR_FLOATS);
+        for (int v = 0; v < vectors; v++) lanes_store(c + r * p->n + v * VECTOR_FLOATS, sum[r][v], VECTOR_FLOATS);
 }
 
 static inline __attribute__((always_inline)) void tile_sweep(const tile_product *p, const int adds)

@@ -6,13 +6,13 @@
  * AVX-512 and NEON have 32. Bits do not depend on these numbers. */
 enum { PANEL_ROWS = VECTOR_FLOATS == 8 ? 4 : 8, PANEL_VECTORS = 2 };
 
-/* c[m, n] (+)= a[m, depth] b[depth, n]. Rows of b and c are contiguous; element (i, k) of a lies at i a_row + k
- * a_depth, so a may be transposed at no cost. m and n are multiples of TILE_MULTIPLE. */
+/* c[m, n] (+)= a[m, depth] b[depth, n]. b and c have no gaps; element (i, k) of a lies at i a_row + k a_depth, so a
+ * may be transposed at no cost. m and n are multiples of TILE_MULTIPLE. */
 enum { TILE_MULTIPLE = 16 };
 typedef struct {
     float *c;
     const float *a, *b;
-    int64_t m, n, depth, c_row, a_row, a_depth, b_row;
+    int64_t m, n, depth, a_row, a_depth;
 } tile_product;
 
 void tile_multiply(tile_product p);

@@ -1,5 +1,4 @@
-/* step/: kernels of what surrounds the network in a step. AdamW over one bucket (Loshchilov & Hutter 2019, algorithm
- * 2). */
+/* step/: kernels of what surrounds the network. AdamW over one bucket (Loshchilov & Hutter 2019, algorithm 2). */
 #include "machine/host/host.h"
 #include "machine/host/rows/codes.h"
 #include "machine/host/rows/row.h"

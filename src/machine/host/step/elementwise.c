@@ -43,21 +43,16 @@ void host_fill(const op *o, void *scratch)
     }
 }
 
-static void add_floats(const tensor *to, const tensor *from, int64_t at, int64_t n)
-{
-    float tile[2][TILE];
-    void *place = row_at(to->data, to->type, at);
-    const float *x = row_read(tile[0], row_at(from->data, from->type, at), from->type, n);
-    float *y = row_update(tile[1], place, to->type, n);
-    for (int64_t i = 0; i < n; i++) y[i] += x[i];
-    row_close(place, to->type, y, n);
-}
-
-static void store_floats(const tensor *to, const tensor *from, int64_t at, int64_t n)
+static void copy_floats(const operand *to, void *place, const float *x, int64_t n)
 {
     float tile[TILE];
-    row_store(row_at(to->data, to->type, at), to->type,
-              row_read(tile, row_at(from->data, from->type, at), from->type, n), n);
+    if (to->access == UPDATE) {
+        float *y = row_update(tile, place, to->tensor.type, n);
+        for (int64_t i = 0; i < n; i++) y[i] += x[i];
+        row_close(place, to->tensor.type, y, n);
+    } else {
+        row_store(place, to->tensor.type, x, n);
+    }
 }
 
 static void copy_values(const tensor *to, const tensor *from, int64_t at, int64_t n, bool adds)
@@ -65,61 +60,40 @@ static void copy_values(const tensor *to, const tensor *from, int64_t at, int64_
     for (int64_t i = at; i < at + n; i++) value_set(to, i, tensor_value(from, i) + (adds ? tensor_value(to, i) : 0.0));
 }
 
-static void copy_tile(const op *o, int64_t at, int64_t n)
+/* Views with gaps are of floats. */
+static void copy_tile(const op *o, int64_t row, int64_t at, int64_t n)
 {
     const tensor *to = &o->operand[0].tensor, *from = &o->operand[1].tensor;
+    void *place = tensor_row(to, row, at), *old = tensor_row(from, row, at);
+    float tile[TILE];
     bool adds = o->operand[0].access == UPDATE;
-    if (is_float(to) && is_float(from)) (adds ? add_floats : store_floats)(to, from, at, n);
-    else if (to->type == from->type && !adds)
-        memcpy(row_at(to->data, to->type, at), row_at(from->data, from->type, at), (size_t)n * dtype_bytes(to->type));
+    if (is_float(to) && is_float(from)) copy_floats(&o->operand[0], place, row_read(tile, old, from->type, n), n);
+    else if (to->type == from->type && !adds) memcpy(place, old, (size_t)n * dtype_bytes(to->type));
     else copy_values(to, from, at, n, adds);
 }
 
-static void copy_dense(const op *o)
+static void add_tile(const op *o, int64_t row, int64_t at, int64_t n)
 {
-    int64_t n = tensor_elements(&o->operand[0].tensor);
-#pragma omp parallel for schedule(static)
-    for (int64_t at = 0; at < n; at += TILE) copy_tile(o, at, smaller(TILE, n - at));
-}
-
-/* Views of equal shapes, row by row. */
-static void copy_rows(const op *o)
-{
-    const tensor *to = &o->operand[0].tensor, *from = &o->operand[1].tensor;
-    bool adds = o->operand[0].access == UPDATE;
-    int64_t rows = tensor_row_count(to), n = tensor_columns(to);
-#pragma omp parallel for schedule(static)
-    for (int64_t row = 0; row < rows; row++)
-        for (int64_t at = 0; at < n; at += TILE) {
-            tensor x = *to, y = *from;
-            x.data = tensor_row(to, row, at);
-            y.data = tensor_row(from, row, at);
-            (adds ? add_floats : store_floats)(&x, &y, 0, smaller(TILE, n - at));
-        }
-}
-
-void host_copy(const op *o, void *scratch)
-{
-    bool dense = tensor_contiguous(&o->operand[0].tensor) && tensor_contiguous(&o->operand[1].tensor);
-    (dense ? copy_dense : copy_rows)(o);
-}
-
-static void add_tile(const tensor x[3], int64_t at, int64_t n)
-{
+    const tensor *out = &o->operand[0].tensor, *a = &o->operand[1].tensor, *b = &o->operand[2].tensor;
     float tile[3][TILE];
-    const float *a = row_read(tile[1], row_at(x[1].data, x[1].type, at), x[1].type, n);
-    const float *b = row_read(tile[2], row_at(x[2].data, x[2].type, at), x[2].type, n);
-    for (int64_t i = 0; i < n; i++) tile[0][i] = a[i] + b[i];
-    row_store(row_at(x[0].data, x[0].type, at), x[0].type, tile[0], n);
+    const float *x = row_read(tile[1], tensor_row(a, row, at), a->type, n);
+    const float *y = row_read(tile[2], tensor_row(b, row, at), b->type, n);
+    for (int64_t i = 0; i < n; i++) tile[0][i] = x[i] + y[i];
+    row_store(tensor_row(out, row, at), out->type, tile[0], n);
 }
 
-void host_add(const op *o, void *scratch)
+/* Works in whole tiles if no operand has gaps, however short its rows are. */
+static void run_elementwise(const op *o, row_part *f)
 {
-    const tensor x[3] = { o->operand[0].tensor, o->operand[1].tensor, o->operand[2].tensor };
-    int64_t n = tensor_elements(&x[0]);
-#pragma omp parallel for schedule(static)
-    for (int64_t at = 0; at < n; at += TILE) add_tile(x, at, smaller(TILE, n - at));
+    op flat = *o;
+    bool dense = true;
+    for (int i = 0; i < o->operands; i++) dense = dense && tensor_contiguous(&o->operand[i].tensor);
+    for (int i = 0; dense && i < o->operands; i++) flat.operand[i].tensor = tensor_flat(o->operand[i].tensor);
+    row_parts(&flat, &flat.operand[0].tensor, f);
 }
+
+void host_copy(const op *o, void *scratch) { run_elementwise(o, copy_tile); }
+void host_add(const op *o, void *scratch) { run_elementwise(o, add_tile); }
 
 void host_sum(const op *o, void *scratch)
 {

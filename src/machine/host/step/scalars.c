@@ -1,5 +1,4 @@
-/* The step's scalars: learning rate, bias corrections, gradient norm and clip factor; sums of gradients' elements with
- * random signs. */
+/* Learning rate, bias corrections, gradient norm and clip factor; sums of elements with random signs. */
 #include "machine/host/host.h"
 #include "machine/host/rows/row.h"
 
@@ -107,8 +106,7 @@ void host_square_sum(const op *o, void *scratch)
     carry(to);
 }
 
-/* The square root of the integer in units of 2^-80; NaN if something was not finite, infinity where 128 bits are too
- * few. */
+/* The square root of the integer in units of 2^-80; NaN if something was not finite, infinity beyond 128 bits. */
 static double norm_of(const uint64_t *squares)
 {
     uint64_t sum[EXACT_SUM_WORDS];
