@@ -5,8 +5,8 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/replace.h"
+#include "machine/watch/culprit.h"
 #include "machine/watch/process.h"
-#include "machine/watch/verdict.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -79,11 +79,11 @@ static void write_node(run_state says, double now)
     node_word word = { watch.place[0].board, now, watch.quiet, 0.0, 0.0, (int32_t)says, own->slots };
     word.limit = watch_exceeded(watch.board, false, now);
     word.of_alone = watch_exceeded(watch.board, true, now);
-    char *bytes = malloc(VERDICT_BYTES + sizeof word + states + sizeof SEAL);
+    char *bytes = malloc(CULPRIT_BYTES + sizeof word + states + sizeof SEAL);
     rank_state *s = malloc(states);
     if (bytes && s && path_of(own->name, path)) {
         watch_read_board(watch.board, now, s);
-        verdict_table(s, own->slots, now, bytes);
+        culprit_table(s, own->slots, now, bytes);
         states_turn(s, own->slots, now);
         size_t text = strlen(bytes) + 1, length = text + sizeof word + states + sizeof SEAL;
         uint64_t seal = SEAL ^ length;

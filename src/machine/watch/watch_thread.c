@@ -1,8 +1,8 @@
 /* The thread that watches: looks at the board, judges, and ends the run. */
 #include "base/clock.h"
 #include "base/fail.h"
+#include "machine/watch/culprit.h"
 #include "machine/watch/process.h"
-#include "machine/watch/verdict.h"
 #include "machine/watch/watch.h"
 #include <pthread.h>
 #include <signal.h>
@@ -165,9 +165,9 @@ static void add_what_is_left(char *text, size_t length)
 
 void watch_tell(board *b, const rank_state *all, double quiet)
 {
-    static char text[VERDICT_BYTES + WATCH_SENTENCE];
+    static char text[CULPRIT_BYTES + WATCH_SENTENCE];
     if (!may_tell(b)) return;
-    verdict_say(all, watch.ranks, quiet, clock_seconds(), text);
+    culprit_say(all, watch.ranks, quiet, clock_seconds(), text);
     add_what_is_left(text, sizeof text);
     end_saying(b, text, STATUS_HANG);
 }

@@ -1,5 +1,5 @@
-/* The verdict as sentences, and a line for the ranks that do the same. */
-#include "machine/watch/verdict.h"
+/* The culprit in sentences, and a line for the ranks that do the same. */
+#include "machine/watch/culprit.h"
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -158,7 +158,7 @@ static void add_others(words *w, const rank_state *s, int count, const rank_stat
     if (others > SHOWN) add(w, " or another of that group");
 }
 
-static void add_culprit(words *w, const rank_state *s, int count, const verdict_culprit *c)
+static void add_culprit(words *w, const rank_state *s, int count, const culprit *c)
 {
     const rank_state *who = &s[c->who];
     const activity *e = c->waiting >= 0 ? &s[c->waiting].waiting : NULL;
@@ -182,17 +182,17 @@ static void add_culprit(words *w, const rank_state *s, int count, const verdict_
     if (c->cause == CAUSE_LEFT) add(w, ", which all others have completed");
 }
 
-void verdict_table(const rank_state *s, int count, double now, char text[VERDICT_BYTES])
+void culprit_table(const rank_state *s, int count, double now, char text[CULPRIT_BYTES])
 {
-    words w = { text, VERDICT_BYTES, 0 };
+    words w = { text, CULPRIT_BYTES, 0 };
     text[0] = 0;
     add_table(&w, s, count, now);
 }
 
-void verdict_say(const rank_state *s, int count, double quiet, double now, char text[VERDICT_BYTES])
+void culprit_say(const rank_state *s, int count, double quiet, double now, char text[CULPRIT_BYTES])
 {
-    words w = { text, VERDICT_BYTES, 0 };
-    verdict_culprit c = verdict_find(s, count);
+    words w = { text, CULPRIT_BYTES, 0 };
+    culprit c = culprit_find(s, count);
     text[0] = 0;
     add(&w, "xgsw: no rank has completed anything for %.0f s while others wait:\n", quiet);
     add_table(&w, s, count, now);

@@ -18,12 +18,12 @@ typedef struct {
     cause cause;
     int who;     /* index of the rank */
     int waiting; /* index of one that waits for it; -1: none does */
-} verdict_culprit;
+} culprit;
 
 /* states [count]: one for each rank, absent ones too. */
-verdict_culprit verdict_find(const rank_state *states, int count);
+culprit culprit_find(const rank_state *states, int count);
 /* What every rank does, of many those that differ, and a sentence that names the culprit; times against now. */
-enum { VERDICT_BYTES = 1 << 15 };
-void verdict_table(const rank_state *states, int count, double now,
-                   char text[VERDICT_BYTES]); /* without the sentence */
-void verdict_say(const rank_state *states, int count, double quiet, double now, char text[VERDICT_BYTES]);
+enum { CULPRIT_BYTES = 1 << 15 };
+void culprit_table(const rank_state *states, int count, double now,
+                   char text[CULPRIT_BYTES]); /* without the sentence */
+void culprit_say(const rank_state *states, int count, double quiet, double now, char text[CULPRIT_BYTES]);

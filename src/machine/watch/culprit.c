@@ -1,5 +1,5 @@
 /* A rank waits for an operation of a group; those of the group that have not entered it keep it waiting. */
-#include "machine/watch/verdict.h"
+#include "machine/watch/culprit.h"
 #include <stdlib.h>
 
 static const rank_state *state_of_rank(const rank_state *s, int count, int rank)
@@ -86,17 +86,17 @@ static bool is_left_behind(const rank_state *s, int count, int i)
 }
 
 /* A rank that waits for an operation that all have entered keeps others waiting, but is not behind. */
-static verdict_culprit follow(const rank_state *s, int count, int who)
+static culprit follow(const rank_state *s, int count, int who)
 {
     int from = waiter_for(s, count, who), at = who;
-    if (rank_is_unheard(&s[who])) return (verdict_culprit){ CAUSE_UNHEARD, who, from };
+    if (rank_is_unheard(&s[who])) return (culprit){ CAUSE_UNHEARD, who, from };
     for (int hop = 0; hop < count && s[at].waits; hop++) {
         int next = awaited_by(s, count, at);
-        if (next < 0 && is_left_behind(s, count, at)) return (verdict_culprit){ CAUSE_LEFT, who, from };
-        if (next < 0) return (verdict_culprit){ CAUSE_UNDELIVERED, at, at };
+        if (next < 0 && is_left_behind(s, count, at)) return (culprit){ CAUSE_LEFT, who, from };
+        if (next < 0) return (culprit){ CAUSE_UNDELIVERED, at, at };
         at = next;
     }
-    return (verdict_culprit){ CAUSE_BEHIND, who, from };
+    return (culprit){ CAUSE_BEHIND, who, from };
 }
 
 static int longest_waiting(const rank_state *s, int count)
@@ -107,17 +107,17 @@ static int longest_waiting(const rank_state *s, int count)
     return found;
 }
 
-verdict_culprit verdict_find(const rank_state *s, int count)
+culprit culprit_find(const rank_state *s, int count)
 {
     static bool (*const is[])(const rank_state *s) = { rank_is_dead, rank_is_stopped, rank_is_absent };
     for (int i = 0; i < 3; i++) {
         int who = first_that(s, count, is[i]);
-        if (who >= 0) return (verdict_culprit){ (cause)i, who, waiter_for(s, count, who) };
+        if (who >= 0) return (culprit){ (cause)i, who, waiter_for(s, count, who) };
     }
     int who = most_blamed(s, count);
     if (who >= 0) return follow(s, count, who);
     who = first_that(s, count, is_busy);
-    if (who >= 0) return (verdict_culprit){ CAUSE_BEHIND, who, waiter_for(s, count, who) };
+    if (who >= 0) return (culprit){ CAUSE_BEHIND, who, waiter_for(s, count, who) };
     who = longest_waiting(s, count);
-    return (verdict_culprit){ CAUSE_UNDELIVERED, who < 0 ? 0 : who, who };
+    return (culprit){ CAUSE_UNDELIVERED, who < 0 ? 0 : who, who };
 }
