@@ -74,24 +74,37 @@ static void summarize_speed(figures *g, const facts *f, const bench_case *c)
     g->days_per_trillion = c->proxy ? NAN : days_per_trillion(g->tokens_per_second);
 }
 
-/* The first device that was held back, or does not tell, and whether all are of one name. Who stopped in the warm-up
- * has not looked as the window began: that entry has no name. */
+/* Names the first device that was held back, and the first that does not tell. */
+static void find_clocks(figures *g, const machine_device *d, int rank)
+{
+    if (d->throttled && !g->throttled[0]) {
+        g->throttled_rank = rank;
+        snprintf(g->throttled, sizeof g->throttled, "rank %d: %s", rank, d->throttle_reasons);
+    }
+    if (!d->clocks_known && !g->clocks_unknown[0]) {
+        g->clocks_rank = rank;
+        snprintf(g->clocks_unknown, sizeof g->clocks_unknown, "rank %d", rank);
+    }
+}
+
+/* Who stopped in the warm-up has not looked as the window began: that entry has no name. */
 static void compare_devices(figures *g, const facts *f, int ranks)
 {
     const char *first = NULL;
+    bool alike = true;
     for (int i = 0; f->devices && i < 2 * ranks; i++) {
         const machine_device *d = &f->devices[i];
         if (!d->name[0]) continue;
-        bool alike = !first || strcmp(d->name, first) == 0;
-        if (!first) snprintf(g->device, sizeof g->device, "%s", first = d->name);
-        if (d->throttled && !g->throttled[0])
-            snprintf(g->throttled, sizeof g->throttled, "rank %d: %s", i / 2, d->throttle_reasons);
-        if (!d->clocks_known && !g->clocks_unknown[0])
-            snprintf(g->clocks_unknown, sizeof g->clocks_unknown, "rank %d", i / 2);
-        if (!alike) g->device[0] = 0;
+        if (!first) first = d->name;
+        alike &= strcmp(d->name, first) == 0;
+        find_clocks(g, d, i / 2);
     }
-    if (!g->throttled[0]) snprintf(g->throttled, sizeof g->throttled, "%s", f->samples.throttled);
-    if (!g->clocks_unknown[0]) snprintf(g->clocks_unknown, sizeof g->clocks_unknown, "%s", f->samples.lost);
+    if (first && alike) snprintf(g->device, sizeof g->device, "%s", first);
+    const sample_set *s = &f->samples;
+    if (!g->throttled[0])
+        g->throttled_rank = s->throttled_rank, snprintf(g->throttled, sizeof g->throttled, "%s", s->throttled);
+    if (!g->clocks_unknown[0])
+        g->clocks_rank = s->lost_rank, snprintf(g->clocks_unknown, sizeof g->clocks_unknown, "%s", s->lost);
 }
 
 bool paces_are_known(const facts *f, const bench_case *c)

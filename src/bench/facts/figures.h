@@ -30,6 +30,7 @@ typedef struct {
     char device[64];                      /* its name, if that of all ranks is the same; else empty */
     char throttled[REASON_LENGTH];        /* the first rank whose device was, and why; empty: none */
     char clocks_unknown[64];              /* the first rank whose device does not tell; empty: none */
+    int throttled_rank, clocks_rank;      /* their numbers, where there is one */
 } figures;
 
 /* All numbers NaN, for a case that has no facts yet. */

@@ -76,9 +76,11 @@ static void without_crowding(const case_result *r, reasons *to)
 
 static void without_throttling(const case_result *r, reasons *to)
 {
-    if (r->figures.throttled[0]) reasons_add(to, "throttled", -1, "throttled device: %s", r->figures.throttled);
+    if (r->figures.throttled[0])
+        reasons_add(to, "throttled", r->figures.throttled_rank, "throttled device: %s", r->figures.throttled);
     if (r->given->backend == BACKEND_CUDA && r->figures.clocks_unknown[0])
-        reasons_add(to, "clocks", -1, "clocks not known: NVML does not tell %s (nor nvidia-smi -q -d PERFORMANCE)",
+        reasons_add(to, "clocks", r->figures.clocks_rank,
+                    "clocks not known: NVML does not tell %s (nor nvidia-smi -q -d PERFORMANCE)",
                     r->figures.clocks_unknown);
 }
 

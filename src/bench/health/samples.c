@@ -100,12 +100,14 @@ static void say_throttled(sample_set *all, const sample_report *own)
     if (own->throttled[0])
         snprintf(all->throttled, sizeof all->throttled, "rank %d: %s, %.0f s after the window began", world_rank(),
                  own->throttled, own->throttled_at);
+    all->throttled_rank = world_first(own->throttled[0]);
     world_hear(all->throttled, sizeof all->throttled);
 }
 
 static void say_lost(sample_set *all, const sample_report *own)
 {
     if (own->lost) snprintf(all->lost, sizeof all->lost, "rank %d, whose samples were lost", world_rank());
+    all->lost_rank = world_first(own->lost);
     world_hear(all->lost, sizeof all->lost);
 }
 

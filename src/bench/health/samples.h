@@ -19,8 +19,9 @@ typedef struct {
     double
         others_cores; /* of the cores that a node's ranks may use, so many were busy with others; the most of a node */
     int node_cores;   /* of that node */
-    char throttled[160]; /* the first rank whose device was, why and when; empty: none; on all ranks */
-    char lost[64];       /* the first rank whose sampling thread did not come back from its driver; so too */
+    char throttled[160]; /* the first rank whose device was, why and when; empty: none; on all ranks, as the next */
+    char lost[64];       /* the first rank whose sampling thread did not come back from its driver */
+    int throttled_rank, lost_rank;
 } sample_set;
 
 /* Ranks that take part, those from 0 on, bring what their sampler found and close it; others bring NULL. Collective

@@ -8,11 +8,13 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-void gather_ranks(facts *f, const bench_case *c, machine *m, rank_window *own)
+void gather_ranks(case_result *r, machine *m, rank_window *own)
 {
+    facts *f = &r->seen;
+    const bench_case *c = r->given;
     world_broadcast(&f->completed, sizeof f->completed, 0);
     world_broadcast(&f->stopped, sizeof f->stopped, 0);
-    soak_end(f, c);
+    soak_end(r);
     own_times times = times_of_rank(m, f->own_seconds, f->total);
     f->ranks = times_gather(&times, f->completed, c->layout.ranks);
     f->devices = world_gather(own->window, sizeof own->window);

@@ -1,6 +1,6 @@
 /* What the ranks of a case observed, brought together on rank 0: lists by what made them, findings by a table. */
 #pragma once
-#include "bench/facts/facts.h"
+#include "bench/facts/result.h"
 
 /* What only this rank knows until its timed steps have been gathered. */
 typedef struct {
@@ -10,7 +10,7 @@ typedef struct {
 
 /* Brings the times of each rank and step, devices and samples of a case to rank 0: memory of order steps x ranks. m:
  * this rank's machine; NULL: it takes no part. Collective over the world. */
-void gather_ranks(facts *f, const bench_case *c, machine *m, rank_window *own);
+void gather_ranks(case_result *r, machine *m, rank_window *own);
 /* Adds up what the machines of all ranks found, by a table of rows: what is summed, whose largest counts, whose text is
  * kept. Collective over the world; the same on all ranks. */
 void gather_findings(facts *f);

@@ -95,7 +95,7 @@ static bool ends(timed_steps *x, int64_t step)
     if (answer != STOP_SOAKED) f->stopped = answer;
     if (answer || step + 1 >= last) return answer || step == last;
     int reason = stop_reason(&x->in->stop, x->given, ahead);
-    world_ask(x->part, reason ? reason : soak_reason(f, x->given, x->soak_ends, step));
+    world_ask(x->part, reason ? reason : soak_reason(x->told, x->soak_ends, step));
     return false;
 }
 
@@ -105,7 +105,7 @@ static void begin_window(timed_steps *x)
     machine *m = x->trainer->machine;
     tally_begin(machine_tally(m));
     sampler_begin(x->window.sampler);
-    x->soak_ends = soak_begin(x->seen, x->given);
+    x->soak_ends = soak_begin(x->told);
     if (x->soak_ends > 0.0) machine_keep_steps(m, x->seen->total);
 }
 
@@ -127,7 +127,7 @@ static void train(timed_steps *x)
         trainer_step(t);
         if (step == warmup) x->window.window[0] = machine_device_of(t->kind);
         if (read < step) finish_step(x, read++);
-        if (soak_widen(x->seen, x->given, step)) machine_keep_steps(t->machine, x->seen->total);
+        if (soak_widen(x->told, step)) machine_keep_steps(t->machine, x->seen->total);
         ended = ends(x, step);
     }
     x->window.window[1] = machine_device_of(t->kind);
@@ -221,7 +221,7 @@ static void time_steps(const bench_case *c, const measure *share, case_result *r
     if (x.trainer) findings_add(&f->machine, own.machine, &f->machine.replay);
     f->replay_delivery = prove_judge_transfers(x.trainer ? own.machine : NULL);
     fault_struck(c, x.trainer ? own.machine : NULL, f->struck);
-    gather_ranks(f, c, x.trainer ? own.machine : NULL, &x.window);
+    gather_ranks(r, x.trainer ? own.machine : NULL, &x.window);
     f->device_outside_bytes = memory_outside_on_device(&x.window.window[1], f->arena_bytes);
     if (x.trainer) trainer_dismantle(&own);
     world_release(name);

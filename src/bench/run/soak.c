@@ -19,53 +19,56 @@ enum {
 };
 
 /* Returns the bytes of a step in the record: its numbers have 8 bytes each. */
-static int64_t bytes_of_step(const facts *f, const bench_case *c)
+static int64_t bytes_of_step(const case_result *r)
 {
     int64_t bytes = 0;
-    const case_result r = { .given = c, .seen = *f };
     for (int i = 0; i < field_groups(); i++) {
         const field_group *g = field_group_at(i);
-        for (const field *x = g->field; x < g->field + g->fields; x++)
-            if (x->per == PER_STEP) bytes += 8 * field_columns(x, &r);
+        for (const field *f = g->field; f < g->field + g->fields; f++)
+            if (f->per == PER_STEP) bytes += 8 * field_columns(f, r);
     }
     return bytes;
 }
 
-int64_t soak_steps_most(const facts *f, const bench_case *c)
+int64_t soak_steps_most(const case_result *r)
 {
+    const bench_case *c = r->given;
     int64_t asked = c->warmup + c->steps,
             room = JOURNAL_ENTRY_MOST - CASE_BYTES - c->layout.ranks * (int64_t)RANK_BYTES;
-    int64_t most = room / bytes_of_step(f, c);
+    int64_t most = room / bytes_of_step(r);
     if (most > STEPS_GATHERED) most = STEPS_GATHERED;
     return most > asked ? most : asked;
 }
 
-double soak_begin(facts *f, const bench_case *c)
+double soak_begin(case_result *r)
 {
+    const bench_case *c = r->given;
     double fastest = INFINITY, seconds = 60.0 * c->minutes;
     if (c->minutes == 0.0) return 0.0;
-    for (int64_t i = 0; i < c->warmup; i++) fastest = fmin(fastest, f->own_seconds[i]);
+    for (int64_t i = 0; i < c->warmup; i++) fastest = fmin(fastest, r->seen.own_seconds[i]);
     double wanted = (double)(c->warmup + c->steps) + ceil(ROOM * seconds / fastest), until = clock_seconds() + seconds;
-    facts_resize(f, (int64_t)fmin(wanted, (double)soak_steps_most(f, c)));
+    facts_resize(&r->seen, (int64_t)fmin(wanted, (double)soak_steps_most(r)));
     return until;
 }
 
-bool soak_widen(facts *f, const bench_case *c, int64_t step)
+bool soak_widen(case_result *r, int64_t step)
 {
-    bool is_full = c->minutes > 0.0 && step >= c->warmup && step + 3 >= f->total;
-    int64_t most = is_full ? soak_steps_most(f, c) : 0;
+    facts *f = &r->seen;
+    bool is_full = r->given->minutes > 0.0 && step >= r->given->warmup && step + 3 >= f->total;
+    int64_t most = is_full ? soak_steps_most(r) : 0;
     if (f->total >= most) return false;
     facts_resize(f, f->total < most / 2 ? 2 * f->total : most);
     return true;
 }
 
-int soak_reason(const facts *f, const bench_case *c, double until, int64_t step)
+int soak_reason(const case_result *r, double until, int64_t step)
 {
+    const bench_case *c = r->given;
     bool is_done = step + 2 >= c->warmup + c->steps && clock_seconds() >= until;
-    return c->minutes > 0.0 && step >= c->warmup && (is_done || step + 2 >= f->total) ? STOP_SOAKED : 0;
+    return c->minutes > 0.0 && step >= c->warmup && (is_done || step + 2 >= r->seen.total) ? STOP_SOAKED : 0;
 }
 
-void soak_end(facts *f, const bench_case *c)
+void soak_end(case_result *r)
 {
-    if (c->minutes > 0.0) facts_resize(f, f->completed);
+    if (r->given->minutes > 0.0) facts_resize(&r->seen, r->seen.completed);
 }

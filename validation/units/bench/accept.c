@@ -215,21 +215,20 @@ static void a_soak_ends_by_the_clock(void **state)
     bench_case c = expecting("minutes = 0.01\nwarmup = 2\nsteps = 3\n");
     case_result r = judged(&c, 1.0);
     r.seen.own_seconds[0] = 1.0, r.seen.own_seconds[1] = 0.1;
-    soak_begin(&r.seen, &c);
+    soak_begin(&r);
     assert_int_equal(r.seen.total, 2 + 3 + 24);
     for (int64_t step = 0; step < 1000; step++) {
         int64_t room = r.seen.total;
-        assert_int_equal(soak_widen(&r.seen, &c, step),
+        assert_int_equal(soak_widen(&r, step),
                          step == 26 || step == 55 || step == 113 || step == 229 || step == 461 || step == 925);
         assert_int_equal(r.seen.total, room < r.seen.total ? 2 * room : room);
         r.seen.loss[step] = (double)step;
-        assert_int_equal(soak_reason(&r.seen, &c, INFINITY, step), 0);
+        assert_int_equal(soak_reason(&r, INFINITY, step), 0);
     }
     for (int64_t step = 0; step < 1000; step++) assert_true(r.seen.loss[step] == (double)step);
-    for (int64_t step = 0; step < 29; step++)
-        assert_int_equal(soak_reason(&r.seen, &c, 0.0, step), step < 3 ? 0 : STOP_SOAKED);
+    for (int64_t step = 0; step < 29; step++) assert_int_equal(soak_reason(&r, 0.0, step), step < 3 ? 0 : STOP_SOAKED);
     r.seen.completed = 6;
-    soak_end(&r.seen, &c);
+    soak_end(&r);
     assert_int_equal(r.seen.total, 6);
     assert_string_equal(result_progress(&r, text), "4 of at least 3 steps and 2 of 2 of warm-up");
     r.seen.completed = 1;
@@ -243,19 +242,19 @@ static void a_soak_has_the_steps_that_can_be_kept(void **state)
     bench_case c = expecting("minutes = 100000\nwarmup = 2\nsteps = 300\n");
     case_result r = judged(&c, 1.0);
     r.seen.own_seconds[0] = r.seen.own_seconds[1] = 1e-7;
-    soak_begin(&r.seen, &c);
+    soak_begin(&r);
     assert_int_equal(r.seen.total, WORLD_GATHER_MOST / 8);
-    assert_false(soak_widen(&r.seen, &c, r.seen.total - 3));
-    assert_int_equal(soak_reason(&r.seen, &c, 0.0, r.seen.total - 2), STOP_SOAKED);
+    assert_false(soak_widen(&r, r.seen.total - 3));
+    assert_int_equal(soak_reason(&r, 0.0, r.seen.total - 2), STOP_SOAKED);
     result_close(&r);
     r = judged(&c, 1.0);
     r.seen.own_seconds[0] = r.seen.own_seconds[1] = 1e-7;
     c.layout.ranks = 10000;
-    soak_begin(&r.seen, &c);
+    soak_begin(&r);
     int64_t tables = 8 * (RANK_TABLES + 1) * (int64_t)c.layout.ranks;
     assert_true(r.seen.total * tables <= JOURNAL_ENTRY_MOST && r.seen.total * tables > JOURNAL_ENTRY_MOST / 2);
     c.layout.ranks = 1000000;
-    assert_int_equal(soak_steps_most(&r.seen, &c), 302);
+    assert_int_equal(soak_steps_most(&r), 302);
     result_close(&r);
 }
 
