@@ -7,7 +7,7 @@
 
 static double *nan_array(int64_t length)
 {
-    double *array = allocate(length + 1, sizeof *array, "numbers of a result");
+    double *array = allocate(length, sizeof *array, "numbers of a result");
     for (int64_t i = 0; i < length; i++) array[i] = NAN;
     return array;
 }
@@ -43,7 +43,7 @@ facts facts_open(const bench_case *c)
 
 static double *longer(double *list, int64_t length)
 {
-    return reallocate(list, length + 1, sizeof *list, "numbers of a result");
+    return reallocate(list, length, sizeof *list, "numbers of a result");
 }
 
 void facts_resize(facts *f, int64_t total)
@@ -90,7 +90,7 @@ static void add_spans(facts *f, const machine *m, int64_t step)
 {
     int64_t count;
     const span *all = machine_spans(m, &count);
-    f->spans = allocate(count + 1, sizeof *f->spans, "the spans of a result");
+    f->spans = allocate(count, sizeof *f->spans, "the spans of a result");
     for (int64_t i = 0; i < count; i++)
         if (all[i].origin.step == step) f->spans[f->span_count++] = all[i];
     double first = INFINITY;

@@ -23,7 +23,7 @@ figures figures_none(const bench_case *c)
 /* The step of the slowest rank. */
 static double *slowest(const facts *f, int ranks)
 {
-    double *seconds = allocate(f->total + 1, sizeof *seconds, "step times");
+    double *seconds = allocate(f->total, sizeof *seconds, "step times");
     for (int64_t s = 0; s < f->total; s++) {
         seconds[s] = s < f->completed ? 0.0 : (double)NAN;
         for (int i = 0; i < ranks && s < f->completed; i++) seconds[s] = fmax(seconds[s], f->ranks.step[s * ranks + i]);
@@ -119,7 +119,7 @@ static rank_pace *paces_of(const facts *f, const bench_case *c)
     int ranks = c->layout.ranks;
     int64_t first = c->warmup * ranks, steps = f->completed - c->warmup, timed = steps > 0 ? steps : 0;
     rank_pace *pace = allocate(ranks, sizeof *pace, "the paces of ranks");
-    double *own = allocate(timed * ranks + 1, sizeof *own, "the own seconds of ranks");
+    double *own = allocate(timed * ranks, sizeof *own, "the own seconds of ranks");
     for (int i = 0; i < ranks; i++)
         pace[i] = (rank_pace){ .flops = f->ranks.work[i].flops, .bytes = f->ranks.work[i].bytes };
     for (int64_t i = 0; i < timed * ranks; i++)
@@ -136,8 +136,8 @@ figures figures_of(const facts *f, const bench_case *c)
     if (!f->ranks.step) return g;
     g.step_seconds = slowest(f, c->layout.ranks);
     g.pace = paces_of(f, c);
-    g.slow = slow_steps_find(&f->ranks, c->layout.ranks, g.step_seconds, c->warmup, f->completed);
     if (f->completed <= c->warmup) return g;
+    g.slow = slow_steps_find(&f->ranks, c->layout.ranks, g.step_seconds, c->warmup, f->completed);
     summarize_seconds(&g, f, c);
     summarize_speed(&g, f, c);
     return g;

@@ -9,7 +9,6 @@
 #include <string.h>
 
 /* The axes of groups that transfer (parallel/mesh.c), and the table of what was waited for on them. */
-enum { GATHERED_AXES = 8 };
 static const struct {
     const char *axis;
     rank_table waiting;
@@ -23,11 +22,6 @@ enum { ROW_TABLES = 1, ROW_COLLECTIVES = ROW_TABLES + RANK_TABLES, ROWS = ROW_CO
 
 static const char TIMES[] = "the times of ranks";
 
-/* The world rank of the first member of this rank's group on each axis; -1: no collectives. */
-typedef struct axis_firsts {
-    int first[GATHERED_AXES];
-} axis_firsts;
-
 static int gathered_axis(const char *name)
 {
     for (int a = 0; a < GATHERED_AXES; a++)
@@ -40,7 +34,7 @@ static double *row_of(const own_times *t, int row) { return t->row + row * t->st
 static void take_axis(own_times *t, const tally_axis *axis, int column, const tally_step *step)
 {
     int a = gathered_axis(axis->axis);
-    t->axes->first[a] = axis->first;
+    t->first[a] = axis->first;
     for (int64_t s = 0; s < t->steps; s++) {
         row_of(t, ROW_TABLES + (int)gathered[a].waiting)[s] += step[s].waiting[column];
         row_of(t, ROW_COLLECTIVES + a)[s] = step[s].collectives[column];
@@ -59,9 +53,8 @@ static void take_work(rank_work *w, const tally *t)
 own_times times_of_rank(machine *m, const double *step, int64_t steps)
 {
     own_times t = { .steps = steps };
-    t.row = allocate(ROWS * steps + 1, sizeof *t.row, TIMES);
-    t.axes = allocate(1, sizeof *t.axes, TIMES);
-    for (int a = 0; a < GATHERED_AXES; a++) t.axes->first[a] = -1;
+    t.row = allocate(ROWS * steps, sizeof *t.row, TIMES);
+    for (int a = 0; a < GATHERED_AXES; a++) t.first[a] = -1;
     snprintf(t.work.host, sizeof t.work.host, "%s", world_host());
     memcpy(row_of(&t, 0), step, (size_t)steps * sizeof *step);
     if (!m) return t;
@@ -79,7 +72,7 @@ own_times times_of_rank(machine *m, const double *step, int64_t steps)
 /* A row of each rank, [ranks, steps], becomes a table [steps, ranks]; NaN: the step did not end. */
 static double *table_of(const double *all, int64_t steps, int64_t completed, int ranks)
 {
-    double *table = allocate(steps * ranks + 1, sizeof *table, TIMES);
+    double *table = allocate(steps * ranks, sizeof *table, TIMES);
     for (int64_t s = 0; s < steps; s++)
         for (int i = 0; i < ranks; i++) table[s * ranks + i] = s < completed ? all[i * steps + s] : (double)NAN;
     return table;
@@ -111,13 +104,12 @@ rank_times times_gather(own_times *t, int64_t completed, int ranks)
     }
     for (int a = 0; a < GATHERED_AXES; a++) {
         double *all = world_gather(row_of(t, ROW_COLLECTIVES + a), (size_t)t->steps * sizeof *all);
-        int *first = world_gather(&t->axes->first[a], sizeof *first);
+        int *first = world_gather(&t->first[a], sizeof *first);
         if (all) add_lateness(all, first, t->steps, ranks, x.table[RANK_LATE]);
         free(first);
         free(all);
     }
     free(t->row);
-    free(t->axes);
     return x;
 }
 

@@ -31,11 +31,13 @@ typedef struct {
     rank_work *work;
 } rank_times;
 
-/* What this rank brings: rows of one number a step (rank_times.c); owned. */
+/* What this rank brings. row: a number a step in each (rank_times.c); owned. first: of each axis that transfers, the
+ * world rank of the first member of this rank's group; -1: no collectives. */
+enum { GATHERED_AXES = 8 };
 typedef struct {
     double *row;
     int64_t steps;
-    struct axis_firsts *axes;
+    int first[GATHERED_AXES];
     rank_work work;
 } own_times;
 

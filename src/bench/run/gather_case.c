@@ -1,21 +1,20 @@
 /* From all ranks to rank 0. */
 #include "bench/run/gather_case.h"
-#include "base/fail.h"
 #include "bench/launch/case_machine.h"
 #include "bench/run/soak.h"
 #include "machine/op/limits.h"
 #include "machine/world.h"
 #include <stddef.h>
-#include <stdlib.h>
 
-void gather_ranks(case_result *r, machine *m, rank_window *own)
+void gather_ranks(case_result *r, trainer *t, rank_window *own)
 {
     facts *f = &r->seen;
     const bench_case *c = r->given;
     world_broadcast(&f->completed, sizeof f->completed, 0);
     world_broadcast(&f->stopped, sizeof f->stopped, 0);
     soak_end(r);
-    own_times times = times_of_rank(m, f->own_seconds, f->total);
+    own_times times = times_of_rank(t ? t->machine : NULL, f->own_seconds, f->total);
+    if (t) trainer_dismantle(t);
     f->ranks = times_gather(&times, f->completed, c->layout.ranks);
     f->devices = world_gather(own->window, sizeof own->window);
     samples_gather(&f->samples, case_machine(c).kind, c->layout.ranks, own->sampler);

@@ -25,10 +25,8 @@ enum { SPANS_KEPT = 1 << 14, SHARED_PATIENCE = 10, SECOND_REPLAY = 40 };
 
 /* The timed steps of a case on this rank, which takes part. */
 typedef struct {
-    const bench_case *given;
+    case_result *r;
     const run_state *in;
-    facts *seen;
-    case_result *told; /* the result, as the sinks see it */
     trainer *trainer;
     conserved_steps *sums;
     rank_window window;
@@ -40,17 +38,17 @@ typedef struct {
 static void add_fp8(timed_steps *x, const fp8_report *f, int64_t step)
 {
     fp8_facts kind[FP8_KINDS];
-    int64_t timed = step - x->given->warmup;
+    int64_t timed = step - x->r->given->warmup;
     for (int i = 0; i < FP8_KINDS; i++)
         kind[i] = (fp8_facts){ f->underflow[i], f->saturated[i], f->scale_least[i], f->scale_most[i] };
     for (int64_t i = 0; i < f->tensors; i++)
-        x->seen->fp8_scale[step * f->tensors + i] = (double)x->trainer->scale[i * FP8_FACTORS + FP8_SCALE];
-    if (f->tensors && timed >= 0) facts_add_fp8(x->seen, timed, kind);
+        x->r->seen.fp8_scale[step * f->tensors + i] = (double)x->trainer->scale[i * FP8_FACTORS + FP8_SCALE];
+    if (f->tensors && timed >= 0) facts_add_fp8(&x->r->seen, timed, kind);
 }
 
 static void add_report(timed_steps *x, const step_report *s, int64_t step)
 {
-    facts *f = x->seen;
+    facts *f = &x->r->seen;
     const double routed[ROUTED_FACTS] = { s->routed.balance, s->routed.dropped, s->routed.least, s->routed.most,
                                           s->routed.variation };
     f->loss[step] = s->scalar[SCALAR_LOSS];
@@ -63,8 +61,8 @@ static void add_report(timed_steps *x, const step_report *s, int64_t step)
 /* Seconds until a soak may end; 0: it is none. */
 static double soak_seconds(const timed_steps *x)
 {
-    if (x->given->minutes == 0.0) return 0.0;
-    return x->soak_ends > 0.0 ? fmax(0.0, x->soak_ends - clock_seconds()) : 60.0 * x->given->minutes;
+    if (x->r->given->minutes == 0.0) return 0.0;
+    return x->soak_ends > 0.0 ? fmax(0.0, x->soak_ends - clock_seconds()) : 60.0 * x->r->given->minutes;
 }
 
 /* Reads a step that is complete: the host is one step behind what it submits. */
@@ -75,11 +73,11 @@ static void finish_step(timed_steps *x, int64_t step)
     step_report s = trainer_report(x->trainer, step);
     conserved_read(x->sums, x->trainer);
     add_report(x, &s, step);
-    x->seen->own_seconds[step] = mark_time(end) - x->before;
+    x->r->seen.own_seconds[step] = mark_time(end) - x->before;
     x->before = mark_time(end);
-    x->spent_seconds += x->seen->own_seconds[step];
-    x->seen->completed = step + 1;
-    sinks_step(&x->in->told, x->told, &(step_now){ step, x->spent_seconds, soak_seconds(x) });
+    x->spent_seconds += x->r->seen.own_seconds[step];
+    x->r->seen.completed = step + 1;
+    sinks_step(&x->in->told, x->r, &(step_now){ step, x->spent_seconds, soak_seconds(x) });
 }
 
 /* Did a rank have a reason to end when the step before this one had been submitted? All that take part learn it here,
@@ -88,14 +86,14 @@ static void finish_step(timed_steps *x, int64_t step)
 static bool ends(timed_steps *x, int64_t step)
 {
     int answer = 0;
-    facts *f = x->seen;
-    int64_t last = x->given->minutes > 0.0 ? INT64_MAX : f->total - 1;
+    facts *f = &x->r->seen;
+    int64_t last = x->r->given->minutes > 0.0 ? INT64_MAX : f->total - 1;
     double ahead = f->completed ? 2.0 * x->spent_seconds / (double)f->completed : 0.0;
     if (step > 0 && step < last) answer = world_answer();
     if (answer != STOP_SOAKED) f->stopped = answer;
     if (answer || step + 1 >= last) return answer || step == last;
-    int reason = stop_reason(&x->in->stop, x->given, ahead);
-    world_ask(x->part, reason ? reason : soak_reason(x->told, x->soak_ends, step));
+    int reason = stop_reason(&x->in->stop, x->r->given, ahead);
+    world_ask(x->part, reason ? reason : soak_reason(x->r, x->soak_ends, step));
     return false;
 }
 
@@ -105,8 +103,8 @@ static void begin_window(timed_steps *x)
     machine *m = x->trainer->machine;
     tally_begin(machine_tally(m));
     sampler_begin(x->window.sampler);
-    x->soak_ends = soak_begin(x->told);
-    if (x->soak_ends > 0.0) machine_keep_steps(m, x->seen->total);
+    x->soak_ends = soak_begin(x->r);
+    if (x->soak_ends > 0.0) machine_keep_steps(m, x->r->seen.total);
 }
 
 /* The first step counts from the moment at which all ranks are ready, the others from optimizer to optimizer. The host
@@ -114,12 +112,12 @@ static void begin_window(timed_steps *x)
  * A look at the device costs the step nothing: its operations are submitted and run on. */
 static void train(timed_steps *x)
 {
-    int64_t read = 0, warmup = x->given->warmup;
+    int64_t read = 0, warmup = x->r->given->warmup;
     bool ended = false;
     trainer *t = x->trainer;
     x->before = clock_seconds();
     tally_clear(machine_tally(t->machine));
-    machine_keep_steps(t->machine, x->seen->total);
+    machine_keep_steps(t->machine, x->r->seen.total);
     for (int64_t step = 0; !ended; step++) {
         if (step == warmup && read < step) finish_step(x, read++);
         if (step == warmup) begin_window(x);
@@ -127,7 +125,7 @@ static void train(timed_steps *x)
         trainer_step(t);
         if (step == warmup) x->window.window[0] = machine_device_of(t->kind);
         if (read < step) finish_step(x, read++);
-        if (soak_widen(x->told, step)) machine_keep_steps(t->machine, x->seen->total);
+        if (soak_widen(x->r, step)) machine_keep_steps(t->machine, x->r->seen.total);
         ended = ends(x, step);
     }
     x->window.window[1] = machine_device_of(t->kind);
@@ -138,13 +136,13 @@ static void train(timed_steps *x)
 
 static void take_from_trainer(timed_steps *x)
 {
-    facts *f = x->seen;
+    facts *f = &x->r->seen;
     const trainer *t = x->trainer;
     f->tally = *machine_tally(t->machine);
     f->arena_bytes = t->arena.used;
     memcpy(f->bytes_by_kind, t->arena.by_kind, sizeof f->bytes_by_kind);
-    double seconds = x->given->backend == BACKEND_HOST ? -f->tally.dispatch_seconds : 0.0;
-    for (int64_t i = x->given->warmup; i < f->completed; i++) seconds += f->own_seconds[i];
+    double seconds = x->r->given->backend == BACKEND_HOST ? -f->tally.dispatch_seconds : 0.0;
+    for (int64_t i = x->r->given->warmup; i < f->completed; i++) seconds += f->own_seconds[i];
     facts_add_time(f, t->machine, f->completed - 1, seconds);
     machine_engines(t->kind, f->engines, sizeof f->engines);
 }
@@ -191,10 +189,10 @@ static double largest_norm(const facts *f)
 
 static void build(timed_steps *x, const trainer_options *o, mesh *m, const measure *share)
 {
-    trainer_build(x->trainer, x->given, m, o, share);
+    trainer_build(x->trainer, x->r->given, m, o, share);
     trainer_initialize(x->trainer);
     x->window.sampler = machine_sampler(o->machine.kind);
-    x->sums = conserved_open(x->trainer, x->given->minutes > 0.0 ? CONSERVED_STEPS : x->seen->total);
+    x->sums = conserved_open(x->trainer, x->r->given->minutes > 0.0 ? CONSERVED_STEPS : x->r->seen.total);
 }
 
 static void time_steps(const bench_case *c, const measure *share, case_result *r, const run_state *in)
@@ -205,7 +203,7 @@ static void time_steps(const bench_case *c, const measure *share, case_result *r
     facts *f = &r->seen;
     trainer_options o = { .machine = case_machine(c), .fault = fault_agreed(c, share) };
     mesh_open(&m, &c->layout, world_rank(), mesh_on(o.machine.kind));
-    timed_steps x = { .given = c, .in = in, .seen = f, .told = r, .trainer = m.takes_part ? &own : NULL };
+    timed_steps x = { .r = r, .in = in, .trainer = m.takes_part ? &own : NULL };
     name_files(&o.machine, c, "timed");
     o.machine.span_capacity = world_rank() == 0 ? SPANS_KEPT : 0;
     activity_doing("building the case", -1);
@@ -221,9 +219,8 @@ static void time_steps(const bench_case *c, const measure *share, case_result *r
     if (x.trainer) findings_add(&f->machine, own.machine, &f->machine.replay);
     f->replay_delivery = prove_judge_transfers(x.trainer ? own.machine : NULL);
     fault_struck(c, x.trainer ? own.machine : NULL, f->struck);
-    gather_ranks(r, x.trainer ? own.machine : NULL, &x.window);
+    gather_ranks(r, x.trainer, &x.window);
     f->device_outside_bytes = memory_outside_on_device(&x.window.window[1], f->arena_bytes);
-    if (x.trainer) trainer_dismantle(&own);
     world_release(name);
     mesh_close(&m);
 }

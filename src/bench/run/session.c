@@ -87,7 +87,7 @@ static bool open_sinks(sinks *told, record_place *place, run_source *run)
     }
     run->place = place;
     run->provenance = provenance_open(run);
-    if (sinks_open(told, run)) return say_title(run), true;
+    if (sinks_open(told, run)) return true;
     place_forget_journal(place);
     return false;
 }
@@ -149,6 +149,7 @@ int session_run(const session *s, const deck *d)
     if (world_all(opened)) {
         tell_watch(&place, left);
         bool files = open_nodes(&place, folder);
+        if (world_rank() == 0) say_title(&run);
         final_counts n = run_cases(d, &in, run.strict);
         activity_doing("writing the record", -1);
         watch_leaves(NULL);

@@ -1,9 +1,8 @@
 /* The prover of a machine: installed by the first call that asks for something. */
 #include "machine/prove/prove.h"
-#include "base/fail.h"
+#include "base/memory.h"
 #include "machine/queue/machine_state.h"
 #include <stdio.h>
-#include <stdlib.h>
 
 typedef struct {
     machine *machine;
@@ -58,8 +57,7 @@ static proving *proving_of(machine *m)
 {
     static const prover table = { leaves_out, run, step_begins, close_proving };
     if (m->prover) return m->proving;
-    proving *p = calloc(1, sizeof *p);
-    if (!p) FAIL("no memory to prove operations");
+    proving *p = allocate(1, sizeof *p, "proving operations");
     *p = (proving){ .machine = m, .planting.dropped_wait = -1 };
     m->proving = p;
     m->prover = &table;
