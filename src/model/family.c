@@ -35,7 +35,7 @@ rank_extents rank_extents_of(const bench_case *c, const mesh *m)
     rank_extents n = { .type = kept_type(storage_of(c).activation),
                        .positions = positions,
                        .part = positions / tensor_ranks,
-                       .rows = c->micro_batch,
+                       .rows = c->microbatch,
                        .hidden = x->hidden,
                        .head_dim = x->head_dim,
                        .heads = x->heads / tensor_ranks,

@@ -10,7 +10,7 @@ typedef struct {
     dtype type;                               /* of activations */
     int64_t positions;                        /* s: of the sequence, between the context ranks */
     int64_t part;                             /* s/T: of those, between the tensor ranks */
-    int64_t rows;                             /* b: micro-batch */
+    int64_t rows;                             /* b: microbatch */
     int64_t hidden, head_dim;                 /* h, d: whole */
     int64_t heads, kv_heads, ffn, vocabulary; /* between the tensor ranks; the padded vocabulary */
     int64_t tensor_ranks;                     /* T */

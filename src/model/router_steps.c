@@ -33,8 +33,8 @@ static void write_order(const bench_case *c, int32_t *order)
     int ranks = g->context * g->tensor;
     for (int rank = 0; rank < ranks; rank++)
         for (int64_t i = 0; i < c->model.sequence / ranks; i++)
-            for (int64_t b = 0; b < c->micro_batch; b++)
-                *order++ = (int32_t)(mixture_position(g, c->model.sequence, rank, i) * c->micro_batch + b);
+            for (int64_t b = 0; b < c->microbatch; b++)
+                *order++ = (int32_t)(mixture_position(g, c->model.sequence, rank, i) * c->microbatch + b);
 }
 
 static void open_order(workspace *w, arena *a)

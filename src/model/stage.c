@@ -86,7 +86,7 @@ void stage_open(stage *s, const bench_case *c, mesh *m, const queues *q, const s
     open_tape(s, order, a);
     ends_open(&s->ends, &s->work, s->chunk, order, a);
     open_boundaries(s, a);
-    s->loss = tensor_taken(a, BATCH, tensor_1d(NULL, F64, c->microbatches * c->micro_batch));
+    s->loss = tensor_taken(a, BATCH, tensor_1d(NULL, F64, c->microbatches * c->microbatch));
     s->scalars = tensor_taken(a, BATCH, tensor_1d(NULL, F64, STEP_SCALARS));
 }
 
@@ -108,13 +108,13 @@ void stage_step(stage *s)
 
 static int64_t first_sample(const stage *s, int64_t microbatch)
 {
-    return (microbatch * s->data_ranks + s->data_rank) * s->given->micro_batch;
+    return (microbatch * s->data_ranks + s->data_rank) * s->given->microbatch;
 }
 
 void stage_forward(stage *s, int chunk, int64_t microbatch, tensor output)
 {
     const chunk_extent *e = &s->chunk[chunk];
-    int64_t b = s->given->micro_batch;
+    int64_t b = s->given->microbatch;
     s->work.microbatch = s->work.experts.microbatch = microbatch;
     residual x = { .x = tape_input(&s->tape, chunk, microbatch) };
     tape_take(&s->tape, chunk, microbatch);

@@ -133,8 +133,8 @@ typedef struct {
     char backend_reason[REASON_LENGTH]; /* why this one: the deck, or what auto found */
     model_shape model;
     mesh_layout layout;
-    int world_ranks;                                 /* ranks of the world; layout.ranks <= world_ranks take part */
-    int64_t micro_batch, global_batch, microbatches; /* global_batch = data * shard * micro_batch * microbatches */
+    int world_ranks;                                /* ranks of the world; layout.ranks <= world_ranks take part */
+    int64_t microbatch, global_batch, microbatches; /* global_batch = data * shard * microbatch * microbatches */
     double capacity; /* of an expert, over an even share of a group's choices; 0: none is dropped */
     capacity_groups capacity_groups;
     imitated_ranks imitated;

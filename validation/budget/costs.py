@@ -39,7 +39,7 @@ def attention(x):
     """(forward, backward); what context ranks do is the same, spread evenly by the zig-zag order. What masks hide is
     not computed: backward a call is a masked square and the keys before it (attention_staging.h)."""
     slower = of("attention at 4096") if x.context > 1 or x.sequence <= CONTEXT_KEYS else 1.0
-    flops = 2 * x.sequence**2 * x.heads * x.head_dim * x.micro_batch / x.tensor / x.context
+    flops = 2 * x.sequence**2 * x.heads * x.head_dim * x.microbatch / x.tensor / x.context
     forward = flops / of("attention forward") / slower
     again = forward if x.recompute == "attention_mlp" else 0.0
     return forward, again + 2.5 * flops / of("attention backward") / slower

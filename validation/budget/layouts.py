@@ -32,7 +32,7 @@ class Layout(NamedTuple):
     data: int
     shard: int
     chunks: int
-    micro_batch: int
+    microbatch: int
     global_batch: int
     beside: str = ""         # why it is priced although no recipe has it
     fused: bool = True       # FP8: what makes a value makes its codes
@@ -40,7 +40,7 @@ class Layout(NamedTuple):
     @property
     def rows(self):
         """Rows of the products of one rank: tokens of its share of the sequence."""
-        return self.sequence // self.context * self.micro_batch
+        return self.sequence // self.context * self.microbatch
 
     @property
     def head_dim(self):
@@ -48,7 +48,7 @@ class Layout(NamedTuple):
 
     @property
     def microbatches(self):
-        return self.global_batch // (self.data * self.shard * self.micro_batch)
+        return self.global_batch // (self.data * self.shard * self.microbatch)
 
     @property
     def padded_vocabulary(self):

@@ -29,7 +29,7 @@ def shapes(layouts):
     """{layouts that have the same products: one of them}, by their names."""
     groups = {}
     for x in layouts:
-        groups.setdefault((x.workload, x.precision, x.tensor, x.context, x.micro_batch, x.sequence), []).append(x)
+        groups.setdefault((x.workload, x.precision, x.tensor, x.context, x.microbatch, x.sequence), []).append(x)
     return {f"{some[0]}" + (f" to {some[-1].gpus}" if len(some) > 1 else ""): some[0] for some in groups.values()}
 
 

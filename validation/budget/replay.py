@@ -28,7 +28,7 @@ def products(cell):
     """(groups, m, n, k) of every form in a step of the rank that has the most: a layer's and the head's."""
     h, f, gates, heads, kv, d, v = SHAPES[cell["workload"]]
     t, c, e = (int(cell[axis]) for axis in ("tensor", "context", "expert"))
-    rows = int(cell["sequence"]) // c * int(cell["micro_batch"])
+    rows = int(cell["sequence"]) // c * int(cell["microbatch"])
     strips = max(k for k in (1, 2, 4) if k == 1 or t > 1 and rows // k >= 1024)
     mixed = cell["workload"].startswith("grok")
     mlp = (EXPERTS // e, CAPACITY * e * t, 1) if mixed else (1, rows, strips)

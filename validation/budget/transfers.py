@@ -66,7 +66,7 @@ def tensor(x, layer):
 def context(x, layer):
     """Keys and values gathered before attention and again in backward; FP32 sums of their gradients sent home."""
     group = Group(x.context, x.tensor, granted(x)[1])
-    whole = x.sequence * x.micro_batch * 2 * x.kv_heads * x.head_dim // x.tensor * 2
+    whole = x.sequence * x.microbatch * 2 * x.kv_heads * x.head_dim // x.tensor * 2
     gather, home = collective(group, whole, False), exchange(group, 2 * whole)
     return [Transfer("context", "gather keys and values", *gather, 1, *NOTHING),
             Transfer("context", "gather keys and values again", *gather, 1, "dW gate_up",

@@ -34,7 +34,7 @@ RECIPES = {  # hidden size and initial standard deviation at full size, and what
     "gpt3-175b": gpt3(12288, 16384),
     "gpt3-52k": gpt3(16, 2048),
 }
-INTEGERS = "seed steps warmup micro_batch global_batch sequence layers hidden ffn heads kv_heads vocabulary".split()
+INTEGERS = "seed steps warmup microbatch global_batch sequence layers hidden ffn heads kv_heads vocabulary".split()
 
 
 def read_deck(path):

@@ -37,7 +37,7 @@ def keep_most(weight, chosen, capacity, routed):
 
 def keep(weight, chosen, deck, routed):
     """[B, S, 2]. A group is the sequences of one microbatch, in rows by position, then sequence."""
-    kept, b = np.zeros(chosen.shape, bool), deck.micro_batch
+    kept, b = np.zeros(chosen.shape, bool), deck.microbatch
     tokens = b * deck.sequence
     capacity = int(min(tokens, ceil(min(tokens, tokens * CHOICES / deck.recipe.experts * deck.capacity))))
     for first in range(0, len(chosen), b):

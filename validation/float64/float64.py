@@ -117,7 +117,7 @@ def gradient_errors(workload, capacity):
     """Of every tensor the largest relative error over some elements, gains and biases moved away from 1 and 0; of what
     is smaller than a hundred-thousandth of the largest (key biases that are not rotated move nothing) relative to that.
     The seed leaves every routing decision a margin beyond the differences."""
-    deck = make_deck(workload, "uniform", capacity, seed=21, steps=1, warmup=0, micro_batch=2, global_batch=4,
+    deck = make_deck(workload, "uniform", capacity, seed=21, steps=1, warmup=0, microbatch=2, global_batch=4,
                      sequence=8, layers=2, hidden=16, ffn=12, heads=4, kv_heads=2, vocabulary=17)
     weights, random = initial_weights(deck), np.random.default_rng(0)
     for w in weights.values():

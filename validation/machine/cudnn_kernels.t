@@ -24,7 +24,7 @@ HOPPER = {"forward": re.compile("sm90.*fprop.*wgmma"), "backward": re.compile("s
 
 def calls(x, every):
     """(s, t, b, heads, kv_heads, d, rows): queries and keys of an attention; of context ranks one for each piece."""
-    rest = x.micro_batch, x.heads // x.tensor, x.kv_heads // x.tensor, x.head_dim
+    rest = x.microbatch, x.heads // x.tensor, x.kv_heads // x.tensor, x.head_dim
     if x.context == 1:
         return [(x.sequence, x.sequence, *rest, "fused")]
     piece, ends = x.sequence // (2 * x.context), range(1, 2 * x.context + 1)

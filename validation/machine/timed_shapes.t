@@ -13,7 +13,7 @@ from program import Tap, deck_file, results  # noqa: E402
 
 DECK = "size = small\nlayers = {layers}\nhidden = 256\nffn = {ffn}\nheads = 8\nkv_heads = 4\n" \
        "vocabulary = {vocabulary}\n" \
-       "sequence = {sequence}\nmicro_batch = 1\nglobal_batch = {batch}\nrecord = none\nprecision = {precision}\n" \
+       "sequence = {sequence}\nmicrobatch = 1\nglobal_batch = {batch}\nrecord = none\nprecision = {precision}\n" \
        "warmup = 0\nsteps = {steps}\nbackend = {backend}\n[{workload}]\n{more}\n"
 EMULATOR = "build/emulator/xgsw-emulator"
 LONG = "XGSW_TEST_LONG" in os.environ

@@ -59,8 +59,8 @@ def cases(text):
 def wrong_layout(text, row):
     """What a case prints otherwise than the row says."""
     wrong = [f"{name} is not {row[key]}" for name, key in LAYOUT if not re.search(rf"\b{name} +{row[key]}\b", text)]
-    if not re.search(rf"microbatch(es)? of {row['micro_batch']} on", text):
-        wrong.append(f"micro batch is not {row['micro_batch']}")
+    if not re.search(rf"microbatch(es)? of {row['microbatch']} on", text):
+        wrong.append(f"micro batch is not {row['microbatch']}")
     return wrong + [f"no {words}" for words in ("the recipe's\n", ", exactly the model's;", "  schedule ")
                     if words not in text]
 

@@ -14,7 +14,7 @@ OPERATIONS = """matmul embedding_forward embedding_backward norm_forward norm_ba
     router_forward router_backward permute unpermute_forward unpermute_backward cross_entropy adamw
     all_gather reduce_scatter all_reduce all_to_all exchange sum_parts quantize transpose fp8_scales""".split()
 KEYS = """size precision fp8_scale fp8_scaling backend record steps warmup minutes repeats seed tokens tensor
-    pipeline context expert data shard chunks_per_stage capacity micro_batch global_batch sequence layers hidden ffn
+    pipeline context expert data shard chunks_per_stage capacity microbatch global_batch sequence layers hidden ffn
     heads kv_heads vocabulary recompute sharding schedule strips context_gradients overlap deterministic
     transfer_sms peak_bf16 peak_fp8 learning_rate learning_rate_warmup check expect tolerance stall_seconds
     time_limit""".split()

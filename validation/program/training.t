@@ -65,7 +65,7 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(checked.returncode == 0, "validate.py accepts the record", checked.stdout + checked.stderr)
 
     whole = ("size=full\ntensor=1\nshard=1\nlayers=2\nhidden=64\nffn=128\nheads=4\nkv_heads=2\nvocabulary=256\n"
-             "sequence=64\nmicro_batch=1\nglobal_batch=4\nwarmup=2\nsteps=20\ncheck=off\n")
+             "sequence=64\nmicrobatch=1\nglobal_batch=4\nwarmup=2\nsteps=20\ncheck=off\n")
     other = whole.replace('shard=1', 'data=1')
     run = alone(deck_file(f"record = {record}\n[llama2-70b]\n{whole}[llama3.1-8b]\n{other}"))
     checked = subprocess.run(["validation/validate.py", record], capture_output=True, text=True, check=False)

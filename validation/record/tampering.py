@@ -65,7 +65,7 @@ REAL_RESULTS = """mean_seconds median_seconds p95_seconds minimum_seconds maximu
 INTEGER_SETTINGS = {
     "flops": "layers hidden ffn kv_heads vocabulary", "hidden": "heads head_dim", "tokens": "sequence",
     "padded_vocabulary": "padded_vocabulary", "ranks": "tensor context shard data pipeline ranks",
-    "global_batch": "micro_batch microbatches global_batch", "step": "warmup steps",
+    "global_batch": "microbatch microbatches global_batch", "step": "warmup steps",
     "learning_rate": "learning_rate_warmup", "metric_steps": "metric_steps",
 }
 WORD_SETTINGS = {

@@ -29,7 +29,7 @@ SCRIPT = os.path.join(VALIDATION, "validate.py")
 CELLS = os.path.join(VALIDATION, "reference", "cells.csv")
 DECK_KEYS = (
     """size precision fp8_scale fp8_scaling backend record steps warmup seed tokens tensor pipeline context expert data
-    shard chunks_per_stage micro_batch global_batch sequence layers hidden ffn heads kv_heads vocabulary recompute
+    shard chunks_per_stage microbatch global_batch sequence layers hidden ffn heads kv_heads vocabulary recompute
     sharding schedule overlap order order_seed share_devices deterministic attention transfer_sms
     peak_bf16 peak_fp8 learning_rate learning_rate_warmup check fault stall_seconds time_limit""".split()
 )

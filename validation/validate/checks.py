@@ -24,7 +24,7 @@ def check_settings(case, f):
     s = case.settings
     f.same("ranks", s["ranks"], int(np.prod([s[axis] for axis in AXES])))
     f.demand(s["ranks"] <= s["world_ranks"], f"{s['ranks']} ranks used of {s['world_ranks']}")
-    f.same("global_batch", s["global_batch"], s["data"] * s["shard"] * s["micro_batch"] * s["microbatches"])
+    f.same("global_batch", s["global_batch"], s["data"] * s["shard"] * s["microbatch"] * s["microbatches"])
     f.same("hidden", s["hidden"], s["heads"] * s["head_dim"])
     f.same("padded_vocabulary", s["padded_vocabulary"], formulas.padded_vocabulary(s))
     f.same("active_experts", s["active_experts"] or 1, formulas.family(s).active)

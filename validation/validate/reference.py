@@ -20,7 +20,7 @@ KEYS = (
     "data",
     "shard",
     "chunks_per_stage",
-    "micro_batch",
+    "microbatch",
     "global_batch",
 )
 COLUMN = {"ranks": "gpus"}

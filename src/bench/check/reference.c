@@ -24,15 +24,15 @@ static void place_reference(reference *r, const bench_case *check)
     const int *degree = check->layout.degree;
     r->data_ranks = degree[AXIS_DATA] * degree[AXIS_SHARD];
     r->data_rank = m.at[AXIS_DATA] * degree[AXIS_SHARD] + m.at[AXIS_SHARD];
-    r->micro_batch = check->micro_batch;
-    r->own_sequences = m.takes_part ? check->microbatches * check->micro_batch : 0;
+    r->microbatch = check->microbatch;
+    r->own_sequences = m.takes_part ? check->microbatches * check->microbatch : 0;
     r->sequences = check->global_batch;
     mesh_close(&m);
 }
 
 int64_t reference_sequence(const reference *r, int64_t i)
 {
-    return (i / r->micro_batch * r->data_ranks + r->data_rank) * r->micro_batch + i % r->micro_batch;
+    return (i / r->microbatch * r->data_ranks + r->data_rank) * r->microbatch + i % r->microbatch;
 }
 
 /* In blocks, so that no rank holds the losses of all. */
@@ -167,7 +167,7 @@ void reference_open(reference *r, const bench_case *check, bool fp32, const int3
     place_reference(r, check);
     r->given.microbatches = r->share;
     r->given.samples = (sample_share){ world_ranks(), world_rank() };
-    r->given.micro_batch = 1;
+    r->given.microbatch = 1;
     mesh_open_alone(&r->alone, world_rank());
     r->measured = measure_case(&r->given, &r->alone, &o);
     trainer_build(&r->trainer, &r->given, &r->alone, &o, &r->measured);

@@ -7,9 +7,9 @@
 enum { CHECK_MOMENTS = 2 }; /* gradients kept at the first and the fourth step */
 
 typedef struct {
-    bench_case given;                           /* single-rank case */
-    int64_t sequences, own_sequences;           /* of the global batch; of this rank's data rank, 0 if it sits out */
-    int64_t data_ranks, data_rank, micro_batch; /* of the check's mesh: sequence = (m data_ranks + data_rank) b + row */
+    bench_case given;                          /* single-rank case */
+    int64_t sequences, own_sequences;          /* of the global batch; of this rank's data rank, 0 if it sits out */
+    int64_t data_ranks, data_rank, microbatch; /* of the check's mesh: sequence = (m data_ranks + data_rank) b + row */
     int rows;
     int64_t *base;    /* [rows + 1] start of each parameter in the arrays below; rows of the parameter table */
     char (*name)[48]; /* [rows] */

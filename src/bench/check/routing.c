@@ -59,7 +59,7 @@ void routing_collect(const trainer *t, int64_t sequence, double *codes)
 {
     const bench_case *c = t->given;
     const mesh *m = t->mesh;
-    int64_t b = c->micro_batch, microbatch = sequence / b / t->stage.data_ranks;
+    int64_t b = c->microbatch, microbatch = sequence / b / t->stage.data_ranks;
     if (sequence / b % t->stage.data_ranks != t->stage.data_rank) return;
     const capacity_groups g = { c->layout.degree[AXIS_TENSOR], c->layout.degree[AXIS_CONTEXT], c->strips };
     int rank = m->at[AXIS_CONTEXT] * g.tensor + m->at[AXIS_TENSOR];

@@ -35,7 +35,7 @@ static void describe_layout(const bench_case *c)
     say("  batch       global %lld = %lld microbatch%s of %lld on %d data rank%s; tokens %s, recompute %s, "
         "sharding %s, overlap %s\n",
         (long long)c->global_batch, (long long)c->microbatches, c->microbatches == 1 ? "" : "es",
-        (long long)c->micro_batch, data, plural(data), tokens_name(c->tokens), recompute_name(c->recompute),
+        (long long)c->microbatch, data, plural(data), tokens_name(c->tokens), recompute_name(c->recompute),
         sharding_name(c->sharding), c->overlap ? "on" : "off");
 }
 

@@ -79,7 +79,7 @@ void say_case_details(const bench_case *c)
     say("Placement  %s\n", placement_here(&c->layout).text);
     say("Batch      global %lld = %lld microbatch%s of %lld on %d data rank%s; tokens %s, recompute %s\n",
         (long long)c->global_batch, (long long)c->microbatches, c->microbatches == 1 ? "" : "es",
-        (long long)c->micro_batch, batch_ranks, plural(batch_ranks), tokens_name(c->tokens),
+        (long long)c->microbatch, batch_ranks, plural(batch_ranks), tokens_name(c->tokens),
         recompute_name(c->recompute));
     if (c->size == SIZE_FULL) return;
     say("Rates      learning rate %g constant, epsilon %g, init std %.4g%s: scaled, so that faults show in a model "

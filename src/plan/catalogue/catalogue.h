@@ -13,7 +13,7 @@ typedef struct {
     const char *gpu; /* "H100", "A100" */
     int64_t sequence, layers;
     int tensor, pipeline, context, expert, data, shard, chunks_per_stage;
-    int64_t micro_batch, global_batch;
+    int64_t microbatch, global_batch;
     double step_seconds; /* as published; 0: not measured */
 } recipe_row;
 

@@ -6,7 +6,7 @@
 
 #define LAYOUT(t, p, c, e, d, s, chunks)                                                                               \
     .tensor = t, .pipeline = p, .context = c, .expert = e, .data = d, .shard = s, .chunks_per_stage = chunks
-#define BATCH(micro, global) .micro_batch = micro, .global_batch = global
+#define BATCH(micro, global) .microbatch = micro, .global_batch = global
 #define STEP(seconds) .step_seconds = seconds
 
 static const recipe_row rows[] = {

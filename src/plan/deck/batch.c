@@ -13,7 +13,7 @@ static bool is_recipe_ruled(const case_draft *d)
 /* Sequences of one microbatch on all data ranks. */
 static int64_t wave(const bench_case *c)
 {
-    return (int64_t)c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_SHARD] * c->micro_batch;
+    return (int64_t)c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_SHARD] * c->microbatch;
 }
 
 /* By the recipe's rule: as many a rank as in the row, or in all. */
@@ -33,7 +33,7 @@ static int64_t default_batch(const case_draft *d)
 
 void batch_resolve(case_draft *d)
 {
-    if (!draft_given(d, KEY_MICRO_BATCH)) d->c.micro_batch = d->c.size == SIZE_FULL ? draft_row(d)->micro_batch : 1;
+    if (!draft_given(d, KEY_MICROBATCH)) d->c.microbatch = d->c.size == SIZE_FULL ? draft_row(d)->microbatch : 1;
     if (!draft_given(d, KEY_GLOBAL_BATCH)) d->c.global_batch = default_batch(d);
     d->c.microbatches = d->c.global_batch / wave(&d->c);
 }

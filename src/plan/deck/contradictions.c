@@ -200,21 +200,21 @@ static void compare_soak(const case_draft *d)
 /* data may be the rest of the ranks: with too few ranks it is not known. */
 static void compare_batch(case_draft *d)
 {
-    static const key_id keys[] = { KEY_GLOBAL_BATCH, KEY_MICRO_BATCH, KEY_DATA, KEY_SHARD, KEYS };
-    long long data = value(d, KEY_DATA), shard = value(d, KEY_SHARD), micro = value(d, KEY_MICRO_BATCH);
+    static const key_id keys[] = { KEY_GLOBAL_BATCH, KEY_MICROBATCH, KEY_DATA, KEY_SHARD, KEYS };
+    long long data = value(d, KEY_DATA), shard = value(d, KEY_SHARD), micro = value(d, KEY_MICROBATCH);
     bool known = !d->c.skipped[0] || draft_given(d, KEY_DATA);
     if (known && value(d, KEY_GLOBAL_BATCH) < 1)
         refuse_batch(d, keys, "the recipe's batch for %d ranks is less than one sequence", d->c.layout.ranks);
     else if (known && value(d, KEY_GLOBAL_BATCH) % (data * shard * micro) != 0)
-        refuse_batch(d, keys, "global_batch %lld is not a multiple of data %lld x shard %lld x micro_batch %lld",
+        refuse_batch(d, keys, "global_batch %lld is not a multiple of data %lld x shard %lld x microbatch %lld",
                      value(d, KEY_GLOBAL_BATCH), data, shard, micro);
 }
 
 void draft_compare(case_draft *d)
 {
-    static const key_id sizes[] = { KEY_LAYERS,   KEY_HIDDEN,      KEY_FFN,          KEY_VOCABULARY,
-                                    KEY_SEQUENCE, KEY_MICRO_BATCH, KEY_GLOBAL_BATCH, KEY_DATA,
-                                    KEY_SHARD,    KEY_STEPS,       KEY_WARMUP,       KEYS };
+    static const key_id sizes[] = { KEY_LAYERS,   KEY_HIDDEN,     KEY_FFN,          KEY_VOCABULARY,
+                                    KEY_SEQUENCE, KEY_MICROBATCH, KEY_GLOBAL_BATCH, KEY_DATA,
+                                    KEY_SHARD,    KEY_STEPS,      KEY_WARMUP,       KEYS };
     const char *what;
     if (!shape_fits(&d->c, &what)) draft_refuse(d, sizes, "the sizes do not fit in 63 bits: %s", what);
     else compare_length(d);

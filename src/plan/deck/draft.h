@@ -20,7 +20,7 @@ void draft_refuse(const case_draft *d, const key_id *keys, const char *format, .
 void layout_resolve(case_draft *d);
 /* plan/deck/shape.c: the whole model by size, overridden by the shape keys given. */
 void shape_resolve(case_draft *d);
-/* plan/deck/batch.c: micro_batch, global_batch, microbatches (rounded down if global_batch is not divisible, which
+/* plan/deck/batch.c: microbatch, global_batch, microbatches (rounded down if global_batch is not divisible, which
  * draft_compare looks for). */
 void batch_resolve(case_draft *d);
 /* plan/deck/recipe_layout.c: recipe_gpus, recipe_layout, incomparable, of a case that is resolved otherwise. */

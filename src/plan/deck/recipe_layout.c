@@ -52,7 +52,7 @@ static bool numbers_differ(const case_draft *d, const recipe_row *row, char why[
                    { "expert", c->layout.expert, row->expert },
                    { "shard", n[AXIS_SHARD], row->shard },
                    { "chunks_per_stage", c->layout.chunks_per_stage, row->chunks_per_stage },
-                   { "micro_batch", c->micro_batch, row->micro_batch },
+                   { "microbatch", c->microbatch, row->microbatch },
                    { "global_batch", c->global_batch, batch } };
     for (size_t i = 0; i < sizeof number / sizeof *number; i++) {
         if (number[i].own == number[i].recipes) continue;

@@ -36,7 +36,7 @@ static void resolve_strips(case_draft *d)
 {
     bench_case *c = &d->c;
     enum { MOST = 4, ROWS = 1024 };
-    int64_t positions = c->model.sequence / c->layout.degree[AXIS_CONTEXT], rows = positions * c->micro_batch;
+    int64_t positions = c->model.sequence / c->layout.degree[AXIS_CONTEXT], rows = positions * c->microbatch;
     int most = MOST, tensor = c->layout.degree[AXIS_TENSOR];
     while (most > 1 && (rows / most < ROWS || positions % (most * tensor))) most /= 2;
     c->strips_asked = draft_given(d, KEY_STRIPS) ? c->strips : 0;

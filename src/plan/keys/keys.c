@@ -64,10 +64,10 @@ static const key_row table[KEYS] = {
                        .explanation =
                            "rows of an expert as a multiple of its even share; choices of least weight beyond it are "
                            "dropped; none: rows for all tokens, which takes several times the time and memory" },
-    [KEY_MICRO_BATCH] = { "micro_batch", INTEGER(1, 65535), .rule = "recipe's, or 1", FIELD(micro_batch),
-                          .explanation = "sequences in a microbatch of a data rank" },
+    [KEY_MICROBATCH] = { "microbatch", INTEGER(1, 65535), .rule = "recipe's, or 1", FIELD(microbatch),
+                         .explanation = "sequences in a microbatch of a data rank" },
     [KEY_GLOBAL_BATCH] = { "global_batch", INTEGER(1, MANY), .rule = "recipe's, or *", FIELD(global_batch),
-                           .explanation = "sequences in a step; * data x shard x micro_batch x max(2, pipeline)" },
+                           .explanation = "sequences in a step; * data x shard x microbatch x max(2, pipeline)" },
     [KEY_SEQUENCE] = { "sequence", INTEGER(1, WIDTH), .rule = "by size", FIELD(model.sequence),
                        .explanation = "tokens in a sequence" },
     [KEY_LAYERS] = { "layers", INTEGER(1, 100000), .rule = "by size", FIELD(model.layers),

@@ -7,7 +7,7 @@
 static void check_batch(bench_case *c)
 {
     int pipeline = c->layout.degree[AXIS_PIPELINE];
-    c->micro_batch = 1;
+    c->microbatch = 1;
     c->microbatches = pipeline > 2 ? pipeline : 2;
     c->global_batch = (int64_t)c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_SHARD] * c->microbatches;
 }
@@ -77,7 +77,7 @@ bench_case single_rank_case(const bench_case *c, bool fp32)
     single.order = ORDER_SUBMITTED;
     single.check = CHECK_OFF;
     single.fault = (planted_fault){ .kind = FAULT_NONE };
-    single.microbatches = c->global_batch / c->micro_batch;
+    single.microbatches = c->global_batch / c->microbatch;
     single.skipped[0] = '\0';
     shape_complete(&single.model, 1);
     return single;

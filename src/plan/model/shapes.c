@@ -84,11 +84,11 @@ bool shape_fits(const bench_case *c, const char **what)
     *what = "layers x hidden x (hidden + ffn) + vocabulary x hidden";
     if (!add_product(&parameters, 64 * 4 * m->layers, m->hidden, m->hidden + m->ffn)) return false;
     if (!add_product(&parameters, 64 * 2, m->padded_vocabulary, m->hidden)) return false;
-    *what = "micro_batch x sequence x (layers x (hidden + ffn) + vocabulary)";
+    *what = "microbatch x sequence x (layers x (hidden + ffn) + vocabulary)";
     if (!add_product(&tape, 16 * 16, m->layers, m->hidden + m->ffn) ||
         !add_product(&tape, 16 * 4, m->padded_vocabulary, 1))
         return false;
-    if (!add_product(&activations, c->micro_batch, m->sequence, tape)) return false;
+    if (!add_product(&activations, c->microbatch, m->sequence, tape)) return false;
     *what = "global_batch x sequence x (warmup + steps)";
     return add_product(&tokens, c->global_batch, m->sequence, c->steps + c->warmup);
 }

@@ -19,7 +19,7 @@ typedef struct {
 /* Each cut once; precisions, masks, shardings and overlap are dealt out among them. */
 static const layout chosen[] = {
     { 1, "llama3.1-70b", "recompute = attention; layers = 2" },
-    { 1, "llama2-70b", "precision = bf16; recompute = attention_mlp; micro_batch = 2" },
+    { 1, "llama2-70b", "precision = bf16; recompute = attention_mlp; microbatch = 2" },
     { 1, "gpt3-175b", "recompute = elementwise" },
     { 1, "grok1-314b", "precision = bf16; capacity = none; recompute = mlp" },
     { 2, "llama3.1-70b", "tensor = 2; strips = 4; recompute = mlp" },
@@ -33,7 +33,7 @@ static const layout chosen[] = {
     { 3, "gpt3-175b", "data = 3; sharding = optimizer; recompute = mlp; global_batch = 3" },
     { 4, "llama2-70b", "shard = 2; pipeline = 2; chunks_per_stage = 2; layers = 6; recompute = attention_mlp" },
     { 4, "llama3.1-70b", "tensor = 4; vocabulary = 130; overlap = off; recompute = layer; global_batch = 1" },
-    { 4, "llama2-70b", "tensor = 2; data = 2; sharding = optimizer; recompute = attention; micro_batch = 2" },
+    { 4, "llama2-70b", "tensor = 2; data = 2; sharding = optimizer; recompute = attention; microbatch = 2" },
     { 4, "llama3.1-70b",
       "precision = bf16; tensor = 2; context = 2; strips = 2; context_gradients = bf16; recompute = elementwise" },
     { 4, "llama2-70b", "pipeline = 4; schedule = gpipe; layers = 6; recompute = layer" },

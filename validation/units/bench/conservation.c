@@ -13,7 +13,7 @@ static bench_case case_for(const char *precision, const char *layout)
     char text[DECK];
     snprintf(text, sizeof text,
              "conservation\n\n[llama3.1-8b]\nsize = check\nwarmup = 0\nsteps = %d\ncheck = off\nbackend = host\n"
-             "micro_batch = 1\nglobal_batch = 4\nprecision = %s\n%s\n",
+             "microbatch = 1\nglobal_batch = 4\nprecision = %s\n%s\n",
              STEPS, precision, layout);
     return case_of(text, world_ranks());
 }

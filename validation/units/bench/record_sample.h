@@ -40,7 +40,7 @@ enum { SAMPLE_RANKS = 32 };
 /* A section a case, in the order above; the last is left out of a record without a failed case. */
 #define SAMPLE_LAST "[llama3.1-8b]\nsize = small\nbackend = host\ndata = 4\nfault = drop all_reduce 3 1\n"
 static const char sample_deck[] = "A deck of the tests\nby nobody\nrecord = sample.h5   # \xc3\xbc\n"
-                                  "warmup = 2\nsteps = 11\nmicro_batch = 1\n"
+                                  "warmup = 2\nsteps = 11\nmicrobatch = 1\n"
                                   "[llama3.1-8b]\nsize = small\nbackend = host\ndata = 4\n"
                                   "[llama3.1-8b]\nsize = full\nbackend = cuda\ncontext = 2\ndata = 4\n"
                                   "global_batch = 128\n"

@@ -18,20 +18,20 @@ static reference reference_of(int64_t microbatches)
                         .own_sequences = takes_part ? microbatches * 2 : 0,
                         .data_ranks = 2,
                         .data_rank = takes_part ? world_rank() : 0,
-                        .micro_batch = 2 };
+                        .microbatch = 2 };
 }
 
-/* Microbatch after microbatch the data ranks in their order have micro_batch rows each: counted one by one. */
+/* Microbatch after microbatch the data ranks in their order have microbatch rows each: counted one by one. */
 static void sequences_are_those_of_the_data_rank(void **state)
 {
     (void)state;
     for (int data_ranks = 1; data_ranks < 4; data_ranks++)
-        for (int micro_batch = 1; micro_batch < 4; micro_batch++) {
+        for (int microbatch = 1; microbatch < 4; microbatch++) {
             int64_t sequence = 0, own[3] = { 0 };
             for (int m = 0; m < 5; m++)
                 for (int d = 0; d < data_ranks; d++)
-                    for (int row = 0; row < micro_batch; row++) {
-                        reference r = { .data_ranks = data_ranks, .data_rank = d, .micro_batch = micro_batch };
+                    for (int row = 0; row < microbatch; row++) {
+                        reference r = { .data_ranks = data_ranks, .data_rank = d, .microbatch = microbatch };
                         assert_int_equal(reference_sequence(&r, own[d]++), sequence++);
                     }
         }

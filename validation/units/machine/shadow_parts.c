@@ -17,11 +17,11 @@
 static const char *const decks[] = {
     "shadow\n\n[llama3.1-70b]\nsize = small\nlayers = 3\nhidden = 64\nffn = 128\nheads = 8\nkv_heads = 4\nsequence = "
     "48\nvocabulary = 250\n"
-    "global_batch = 3\nmicro_batch = 1\nwarmup = 0\nsteps = 1\ncheck = off\nbackend = host\nprecision = "
+    "global_batch = 3\nmicrobatch = 1\nwarmup = 0\nsteps = 1\ncheck = off\nbackend = host\nprecision = "
     "bf16\nrecompute = none\n",
     "shadow\n\n[llama3.1-70b]\nsize = small\nlayers = 2\nhidden = 64\nffn = 128\nheads = 8\nkv_heads = 4\nsequence = "
     "48\nvocabulary = 250\n"
-    "global_batch = 2\nmicro_batch = 2\nwarmup = 0\nsteps = 1\ncheck = off\nbackend = host\nprecision = "
+    "global_batch = 2\nmicrobatch = 2\nwarmup = 0\nsteps = 1\ncheck = off\nbackend = host\nprecision = "
     "fp32\nrecompute = layer\n",
 };
 

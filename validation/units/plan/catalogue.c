@@ -80,7 +80,7 @@ static bool same(const recipe_row *r, const cell *c)
            r->layers == number(c, LAYERS) && r->tensor == number(c, TENSOR) && r->pipeline == number(c, PIPELINE) &&
            r->context == number(c, CONTEXT) && r->expert == number(c, EXPERT) && r->data == number(c, DATA) &&
            r->shard == number(c, SHARD) && r->chunks_per_stage == number(c, CHUNKS) &&
-           r->micro_batch == number(c, MICRO) && r->global_batch == number(c, GLOBAL) &&
+           r->microbatch == number(c, MICRO) && r->global_batch == number(c, GLOBAL) &&
            r->step_seconds == atof(c->column[SECONDS]);
 }
 
@@ -115,7 +115,7 @@ static void rows_add_up(void **state)
         assert_int_equal(r->tensor * r->pipeline * r->context * r->data * r->shard, r->gpus);
         assert_int_equal(r->data * r->context % r->expert, 0);
         assert_true(r->expert == 1 || m->experts % r->expert == 0);
-        assert_int_equal(r->global_batch % (r->data * r->shard * r->micro_batch), 0);
+        assert_int_equal(r->global_batch % (r->data * r->shard * r->microbatch), 0);
         assert_true(r->pipeline == 1 || (r->layers + 2) % chunks == 0 || r->layers % chunks == 0);
         assert_non_null(workload_find(text_of(r->workload)));
     }

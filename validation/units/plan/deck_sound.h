@@ -14,11 +14,11 @@ static inline const char *case_unsound(const bench_case *c)
     if (model_parameters(&c->model) <= 0) return "no parameters";
     if (!c->skipped[0] && c->layout.ranks > c->world_ranks) return "more ranks than there are";
     if (c->size == SIZE_AUTO || c->backend == BACKEND_AUTO) return "not resolved";
-    int64_t wave = c->micro_batch * c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_SHARD];
+    int64_t wave = c->microbatch * c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_SHARD];
     if (!c->skipped[0] && c->microbatches * wave != c->global_batch) return "its batch is not that of its ranks";
     bench_case check = check_case(c), single = single_rank_case(&check, true);
     if (check.microbatches < 2 || shape_slots(check.model.layers, &check.layout) < 0) return "its check model";
-    return single.microbatches * single.micro_batch == check.global_batch ? NULL : "the check's batch on one rank";
+    return single.microbatches * single.microbatch == check.global_batch ? NULL : "the check's batch on one rank";
 }
 
 /* NULL, or what is wrong with the answer: cases or refusals, none of both; each refusal a line. */

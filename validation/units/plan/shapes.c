@@ -146,7 +146,7 @@ static void check_shape_follows_the_mesh(void **state)
         assert_int_equal(m->padded_vocabulary, 128 * tensor);
         assert_int_equal(m->sequence, 64 * tensor);
         assert_int_equal(m->layers, 2);
-        assert_int_equal(c.micro_batch, 1);
+        assert_int_equal(c.microbatch, 1);
         assert_int_equal(c.microbatches, 2);
         assert_int_equal(c.global_batch, 2 * 8 / tensor);
     }

@@ -16,7 +16,7 @@ static void write_deck(char text[TRAINED_DECK], const char *workload, const char
     snprintf(all, sizeof all, "%s; kv_heads = %d", keys, workload == gpt3_175b ? 16 : 8);
     deck_write(text, workload, all,
                "size = small; hidden = 128; ffn = 256; heads = 16; sequence = 64; vocabulary = 509; layers = 2; "
-               "global_batch = 8; micro_batch = 1; data = 1; warmup = 0; steps = 4; tokens = uniform; check = off; "
+               "global_batch = 8; microbatch = 1; data = 1; warmup = 0; steps = 4; tokens = uniform; check = off; "
                "backend = host; sharding = none; recompute = none");
 }
 
@@ -49,16 +49,16 @@ static void agree(const bench_case *c, const bench_case *alone, training how, co
 static const struct {
     const char *workload, *keys;
 } chosen[] = {
-    { llama3, "precision = fp32; micro_batch = 2" },
+    { llama3, "precision = fp32; microbatch = 2" },
     { llama3, "precision = fp32; tensor = 8; recompute = layer; strips = 4" },
     { llama3, "precision = bf16; data = 8; sharding = optimizer; recompute = attention" },
     { llama3, "precision = bf16; tensor = 4; data = 2; recompute = mlp; strips = 2; global_batch = 10" },
     { llama3, "precision = fp8; tensor = 2; data = 2; sharding = optimizer; recompute = attention_mlp" },
     { llama3, "precision = fp8; context = 4; recompute = elementwise" },
-    { llama3, "precision = bf16; context = 8; recompute = attention; strips = 4; micro_batch = 3; global_batch = 6" },
-    { llama3, "precision = fp32; tensor = 2; data = 2; context = 2; sharding = optimizer; micro_batch = 2" },
+    { llama3, "precision = bf16; context = 8; recompute = attention; strips = 4; microbatch = 3; global_batch = 6" },
+    { llama3, "precision = fp32; tensor = 2; data = 2; context = 2; sharding = optimizer; microbatch = 2" },
     { llama3, "precision = bf16; tensor = 2; context = 2; strips = 4; context_gradients = bf16; recompute = layer" },
-    { llama3, "precision = fp32; tensor = 2; data = 2; sharding = optimizer; micro_batch = 2; global_batch = 12" },
+    { llama3, "precision = fp32; tensor = 2; data = 2; sharding = optimizer; microbatch = 2; global_batch = 12" },
     { llama3, "precision = fp32; tensor = 8; vocabulary = 130; strips = 2" },
     { llama3, "precision = bf16; tensor = 4; data = 2; vocabulary = 127; sharding = optimizer" },
     { llama3, "precision = fp32; pipeline = 8; layers = 6; recompute = layer" },
@@ -94,7 +94,7 @@ static const struct {
     { grok1, "precision = fp32; tensor = 8; capacity = none; strips = 4" },
     { grok1, "precision = bf16; context = 8; expert = 4; capacity = none; recompute = attention" },
     { grok1, "precision = fp32; data = 2; tensor = 2; context = 2; expert = 4; capacity = none" },
-    { grok1, "precision = bf16; data = 2; micro_batch = 2; expert = 2; capacity = none; overlap = off" },
+    { grok1, "precision = bf16; data = 2; microbatch = 2; expert = 2; capacity = none; overlap = off" },
     { grok1, "precision = fp32; shard = 2; data = 2; tensor = 2; capacity = none; recompute = layer" },
     { grok1, "precision = bf16; shard = 4; capacity = 1" },
     { grok1, "precision = bf16; pipeline = 8; layers = 6; capacity = none" },
@@ -150,7 +150,7 @@ static int draw(source *s, int below)
 static void draw_keys(source *s, char keys[KEY_BYTES])
 {
     bool experts = s->workload == grok1;
-    int data = 1 + draw(s, 4), shard = draw(s, 3) ? 1 : 2, micro_batch = 1 + draw(s, 2), microbatches = 1 + draw(s, 4);
+    int data = 1 + draw(s, 4), shard = draw(s, 3) ? 1 : 2, microbatch = 1 + draw(s, 2), microbatches = 1 + draw(s, 4);
     const char *precision = experts ? DRAW_WORD(s, "fp32", "bf16") : DRAW_WORD(s, "fp32", "bf16", "fp8"),
                *order = DRAW_WORD(s, "gpipe", "1f1b", "interleaved"), *parted = DRAW_WORD(s, "none", "optimizer"),
                *overlap = DRAW_WORD(s, "off", "on"), *capacity = DRAW_WORD(s, "none", "none", "1", "1.5"),
@@ -158,11 +158,11 @@ static void draw_keys(source *s, char keys[KEY_BYTES])
                                       "attention_elementwise");
     int used = snprintf(keys, KEY_BYTES,
                         "precision = %s; tensor = %d; context = %d; pipeline = %d; data = %d; shard = %d; layers = %d; "
-                        "global_batch = %d; micro_batch = %d; chunks_per_stage = %d; schedule = %s; recompute = %s; "
+                        "global_batch = %d; microbatch = %d; chunks_per_stage = %d; schedule = %s; recompute = %s; "
                         "sharding = %s; overlap = %s; strips = %d",
                         precision, 1 << draw(s, 3), 1 << draw(s, 3), 1 + draw(s, 4), data, shard, 2 + 2 * draw(s, 2),
-                        shard * data * micro_batch * microbatches, micro_batch, 1 + draw(s, 2), order, recompute,
-                        parted, overlap, 1 << draw(s, 3));
+                        shard * data * microbatch * microbatches, microbatch, 1 + draw(s, 2), order, recompute, parted,
+                        overlap, 1 << draw(s, 3));
     if (experts)
         snprintf(keys + used, KEY_BYTES - (size_t)used, "; expert = %d; capacity = %s", 1 << draw(s, 3), capacity);
 }
@@ -181,7 +181,7 @@ static bench_case draw_layout(source *s, char keys[KEY_BYTES])
         bench_case c = legal ? d.item[0] : (bench_case){ 0 };
         deck_free(&d);
         if (!legal || c.layout.ranks == 1 || c.global_batch > TRAINED_SEQUENCES) continue;
-        if (c.model.experts && c.capacity > 0.0 && c.micro_batch > 1) continue;
+        if (c.model.experts && c.capacity > 0.0 && c.microbatch > 1) continue;
         init_as_checked(&c);
         c.head_deferral = draw(s, 1 + (int)c.microbatches);
         return c;

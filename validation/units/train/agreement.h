@@ -120,7 +120,7 @@ static inline void references_close(references *r)
 static inline bench_case alone_of(const bench_case *c)
 {
     bench_case alone = single_rank_case(c, false);
-    alone.micro_batch = 1;
+    alone.microbatch = 1;
     alone.microbatches = c->global_batch;
     return alone;
 }

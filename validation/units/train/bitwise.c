@@ -22,7 +22,7 @@ static bench_case case_for(const char *workload, const char *precision, const ch
              keys, precision, workload == gpt3_175b ? 4 : 8, width, 2 * width, width);
     deck_write(text, workload, all,
                "size = small; layers = 4; vocabulary = 250; "
-               "global_batch = 8; micro_batch = 1; tokens = uniform; warmup = 0; steps = 3; check = off; "
+               "global_batch = 8; microbatch = 1; tokens = uniform; warmup = 0; steps = 3; check = off; "
                "backend = host; data = 1; sharding = none; recompute = none");
     return with_few_positions(case_of(text, RANKS));
 }
@@ -143,11 +143,11 @@ static const promise promises[] = {
     { nemotron4, "layers = 6", empty_ends },
     { gpt3_175b, "layers = 6", empty_ends },
     { grok1, "layers = 6; capacity = 1", empty_ends },
-    { llama3, "micro_batch = 2", four_parts },
-    { llama3, "tensor = 2; micro_batch = 4", two_parts },
-    { grok1, "micro_batch = 2", four_parts },
-    { grok1, "tensor = 2; micro_batch = 4", two_parts },
-    { gpt3_175b, "micro_batch = 2", four_parts },
+    { llama3, "microbatch = 2", four_parts },
+    { llama3, "tensor = 2; microbatch = 4", two_parts },
+    { grok1, "microbatch = 2", four_parts },
+    { grok1, "tensor = 2; microbatch = 4", two_parts },
+    { gpt3_175b, "microbatch = 2", four_parts },
 };
 enum { PROMISES = sizeof promises / sizeof *promises };
 

@@ -19,7 +19,7 @@ static tally tally_of(const char *precision, int layers, int microbatches)
     trainer_options o = { .machine = { .kind = MACHINE_HOST } };
     snprintf(text, sizeof text,
              "bytes\n\n[llama3.1-8b]\nsize = full\nprecision = %s\nlayers = %d\ntensor = 1\npipeline = 1\ncontext = 1\n"
-             "data = 8\nsharding = optimizer\nmicro_batch = 1\nglobal_batch = %d\ncheck = off\nbackend = host\n",
+             "data = 8\nsharding = optimizer\nmicrobatch = 1\nglobal_batch = %d\ncheck = off\nbackend = host\n",
              precision, layers, 8 * microbatches);
     bench_case c = case_of(text, 8);
     mesh_open(&m, &c.layout, 0, MESH_PAPER);

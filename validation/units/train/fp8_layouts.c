@@ -52,7 +52,7 @@ static bench_case case_for(const char *workload, const char *scaling, const layo
     char text[DECK];
     snprintf(text, sizeof text,
              "fp8\n\n[%s]\nsize = small\nhidden = 64\nffn = 64\nheads = 4\nkv_heads = 4\nsequence = 32\n"
-             "vocabulary = 250\nlayers = 4\nglobal_batch = 4\nmicro_batch = 1\nwarmup = 0\nsteps = %d\ncheck = off\n"
+             "vocabulary = 250\nlayers = 4\nglobal_batch = 4\nmicrobatch = 1\nwarmup = 0\nsteps = %d\ncheck = off\n"
              "backend = host\ntokens = uniform\nprecision = fp8\n%s\n%s\n",
              workload, STEPS, scaling, l->keys);
     return with_few_positions(case_of(text, l->ranks));

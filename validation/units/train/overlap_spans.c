@@ -22,7 +22,7 @@ static bench_case cut_case(cut k)
     snprintf(text, sizeof text,
              "overlap\n\n[llama3.1-70b]\nsize = small\nlayers = 2\nhidden = %d\nffn = %d\nheads = %d\nkv_heads = "
              "%d\nsequence = %d\n"
-             "vocabulary = 250\nstrips = 2\nweight_gradient_queue = %s\nglobal_batch = 8\nmicro_batch = 2\nwarmup = "
+             "vocabulary = 250\nstrips = 2\nweight_gradient_queue = %s\nglobal_batch = 8\nmicrobatch = 2\nwarmup = "
              "0\nsteps = %d\ncheck = off\nbackend = "
              "host\nprecision = fp32\n"
              "tensor = %d\ndata = %d\nshard = %d\ncontext = %d\npipeline = %d\nschedule = %s\n%s = %s\noverlap = %s\n",

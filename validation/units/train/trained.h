@@ -273,9 +273,9 @@ static inline void take_step(trained *r, const trainer *t, int64_t step, int64_t
     if (step == steps - 1) take_rows(t, r, true, r->last_gradient);
     bool tells = param_row(&t->stage.params, PARAM_HEAD, NO_LAYER) >= 0 && t->mesh->at[AXIS_TENSOR] == 0;
     tensor loss = machine_view(t->machine, t->stage.loss);
-    for (int64_t i = 0; tells && i < c->microbatches * c->micro_batch; i++) {
-        int64_t m = i / c->micro_batch,
-                sample = (m * t->stage.data_ranks + t->stage.data_rank) * c->micro_batch + i % c->micro_batch;
+    for (int64_t i = 0; tells && i < c->microbatches * c->microbatch; i++) {
+        int64_t m = i / c->microbatch,
+                sample = (m * t->stage.data_ranks + t->stage.data_rank) * c->microbatch + i % c->microbatch;
         if (sample < TRAINED_SEQUENCES) r->sequence_loss[step][sample] = ((const double *)loss.data)[i];
     }
     machine_view_end(t->machine, &loss);
