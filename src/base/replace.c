@@ -81,18 +81,25 @@ static bool fill(const replacement *r, int file, const void *bytes, size_t lengt
     return refuse(r, "write", r->temporary, strerror(filled ? errno : error));
 }
 
-/* The new name on the disk. A file system that cannot fsync a folder says EINVAL: there nothing more can be done. */
-static bool sync_folder(const replacement *r)
+/* A file system that cannot fsync a folder says EINVAL: there nothing more can be done. */
+bool sync_folder(const char *name)
+{
+    int folder = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) return false;
+    bool synced = fsync(folder) == 0 || errno == EINVAL;
+    int error = errno;
+    close(folder);
+    errno = error;
+    return synced;
+}
+
+/* The new name on the disk. */
+static bool sync_name(const replacement *r)
 {
     char copy[PATH_MAX];
     snprintf(copy, sizeof copy, "%s", r->path);
     const char *name = dirname(copy);
-    int folder = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0) return refuse(r, "open", name, strerror(errno));
-    bool synced = fsync(folder) == 0 || errno == EINVAL;
-    int error = errno;
-    close(folder);
-    return synced || refuse(r, "sync", name, strerror(error));
+    return sync_folder(name) || refuse(r, "sync", name, strerror(errno));
 }
 
 static bool replace(replacement *r, const void *bytes, size_t length)
@@ -102,7 +109,7 @@ static bool replace(replacement *r, const void *bytes, size_t length)
     if (file < 0) return false;
     bool replaced = fill(r, file, bytes, length);
     if (replaced && rename(r->temporary, r->path) != 0) replaced = refuse(r, "rename to", r->path, strerror(errno));
-    if (replaced) return !r->synced || sync_folder(r);
+    if (replaced) return !r->synced || sync_name(r);
     unlink(r->temporary);
     return false;
 }

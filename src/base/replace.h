@@ -8,3 +8,5 @@
 bool replace_file(const char *path, const void *bytes, size_t length, char *reason, size_t reason_length);
 /* Does so without fsync: after a crash of the machine the new bytes may be lost. Returns false without a sentence. */
 bool replace_file_unsynced(const char *path, const void *bytes, size_t length);
+/* Waits until the names in a folder are on the disk. False: errno says why. */
+bool sync_folder(const char *folder);

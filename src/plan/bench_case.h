@@ -165,8 +165,11 @@ typedef struct {
     check_kind check;
     double expect, tolerance; /* tokens/s, or EXPECT_...; by what part of it less is accepted */
     planted_fault fault;
-    double stall_seconds, time_limit; /* time_limit 0: none */
-    char record[PATH_LENGTH];         /* HDF5 file of the run */
+    char checkpoint[PATH_LENGTH], load[PATH_LENGTH]; /* folders, or "none" */
+    int64_t checkpoint_every, checkpoint_keep;       /* steps between saves, 0: one at the end; how many stay */
+    bool checkpoint_read;                            /* each is read back */
+    double stall_seconds, time_limit;                /* time_limit 0: none */
+    char record[PATH_LENGTH];                        /* HDF5 file of the run */
     step_line step_line;
     double recipe_flops_per_sequence; /* the recipe's own formula, for this shape */
     double model_flops_per_sequence;  /* true GQA projections, causal half attention */

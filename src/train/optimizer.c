@@ -78,6 +78,16 @@ static void update_values(trainer *t, const bucket *b, adamw_rule rule)
     }
 }
 
+/* What this rank owns of the weights becomes that of the masters. Codes are made at a rate of 0, by a rule that leaves
+ * the moments as they are. */
+static void follow_masters(trainer *t, const bucket *b)
+{
+    static const adamw_rule nothing = { .beta1 = 1.0f, .beta2 = 1.0f, .epsilon = 1.0f };
+    if (is_codes(b)) update_values(t, b, nothing);
+    else if (tensor_present(&b->master))
+        submit(t->queues.compute, "weight", copy_op(weight_shard(b), WRITE, b->master));
+}
+
 static void initialize_bucket(trainer *t, bucket *b)
 {
     queue *q = t->queues.compute;
@@ -95,8 +105,7 @@ static void initialize_bucket(trainer *t, bucket *b)
         if (p->rule.start == START_NORMAL) initialize_fragment(t, p, values, f);
         if (p->rule.start == START_ONES) submit(q, p->name, fill_op(values, 1.0));
     }
-    if (is_codes(b)) update_values(t, b, rule_of(t, b)); /* at a rate of 0: it makes codes of the master */
-    else if (tensor_present(&b->master)) submit(q, "weight", copy_op(weight_shard(b), WRITE, b->master));
+    follow_masters(t, b);
 }
 
 /* Rows from `row` to before `end`, which are one matrix. */
@@ -158,20 +167,26 @@ static void update_bucket(trainer *t, bucket *b)
     gather_weights(t, b);
 }
 
-/* At a rate of 0, by a rule that leaves the moments as they are. The next step sets its rate itself. */
+static void follow_all(trainer *t, bool codes_alone)
+{
+    for (bucket *b = t->stage.params.buckets; b < t->stage.params.buckets + t->stage.params.bucket_count; b++) {
+        if (codes_alone && !is_codes(b)) continue;
+        follow_masters(t, b);
+        gather_weights(t, b);
+    }
+}
+
+/* The next step sets its rate itself. */
 void optimizer_encode(trainer *t)
 {
-    static const adamw_rule nothing = { .beta1 = 1.0f, .beta2 = 1.0f, .epsilon = 1.0f };
     double scalars[STEP_SCALARS];
     machine_read(t->machine, scalars, t->stage.scalars);
     scalars[SCALAR_LEARNING_RATE] = 0.0;
     machine_upload(t->machine, t->stage.scalars, scalars);
-    for (bucket *b = t->stage.params.buckets; b < t->stage.params.buckets + t->stage.params.bucket_count; b++) {
-        if (!is_codes(b)) continue;
-        update_values(t, b, nothing);
-        gather_weights(t, b);
-    }
+    follow_all(t, true);
 }
+
+void optimizer_restore(trainer *t) { follow_all(t, false); }
 
 mark optimizer_update(trainer *t)
 {

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "train/trainer.h"
 #include <math.h>
+#include <string.h>
 
 static const fp8_state *fp8_of(const trainer *t) { return &t->stage.work.fp8; }
 
@@ -44,6 +45,25 @@ void scales_initialize(trainer *t)
     if (f->mode == FP8_OFF) return;
     submit(t->queues.compute, "history", fill_op(delays(t) ? f->history : f->latest, 0.0));
     submit(t->queues.compute, "counts", fill_op(f->counts, 0.0));
+    machine_upload(t->machine, f->amax, t->first_amax);
+    if (delays(t)) follow(t, f->scales);
+}
+
+/* The step before is told again, as it was: then the scales follow as they did. */
+void scales_restore(trainer *t, const int32_t *past)
+{
+    const fp8_state *f = fp8_of(t);
+    int64_t n = tensors_of(t);
+    double scalars[STEP_SCALARS];
+    if (f->mode == FP8_OFF) return;
+    submit(t->queues.compute, "counts", fill_op(f->counts, 0.0));
+    memset(t->first_amax, 0, (size_t)n * sizeof *t->first_amax);
+    if (delays(t)) {
+        machine_read(t->machine, scalars, t->stage.scalars);
+        int64_t last = ((int64_t)scalars[SCALAR_STEP] + 1) % FP8_HISTORY;
+        memcpy(t->first_amax, past + last * n, (size_t)n * sizeof *t->first_amax);
+        machine_upload(t->machine, f->history, past);
+    }
     machine_upload(t->machine, f->amax, t->first_amax);
     if (delays(t)) follow(t, f->scales);
 }

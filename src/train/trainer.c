@@ -7,6 +7,7 @@ void trainer_open(trainer *t, const bench_case *c, mesh *m, machine *on, arena *
     *t = (trainer){
         .given = c, .mesh = m, .machine = on, .queues = queues_open(on, c->overlap, c->weight_gradient_queue)
     };
+    t->rate = (rate_extent){ c->optimizer.learning_rate_warmup, c->warmup + c->steps };
     t->schedule = schedule_make(c, m->at[AXIS_PIPELINE]);
     stage_open(&t->stage, c, m, &t->queues, &t->schedule, a);
     t->squares = tensor_taken(a, BATCH, tensor_1d(NULL, U64, EXACT_SUM_WORDS));
@@ -37,13 +38,23 @@ void trainer_initialize(trainer *t)
     machine_sync(t->machine);
 }
 
+void trainer_restore(trainer *t, int64_t done, rate_extent rate, const int32_t *past)
+{
+    double scalars[STEP_SCALARS] = { [SCALAR_STEP] = (double)(done - 1) };
+    machine_upload(t->machine, t->stage.scalars, scalars);
+    t->rate = rate;
+    scales_restore(t, past);
+    optimizer_restore(t);
+    machine_sync(t->machine);
+}
+
 static void begin(trainer *t)
 {
     const optimizer_rule *o = &t->given->optimizer;
     step_begin_args args = { .maximum = o->learning_rate,
                              .minimum = o->learning_rate_minimum,
-                             .warmup = o->learning_rate_warmup,
-                             .total = t->given->warmup + t->given->steps,
+                             .warmup = t->rate.warmup,
+                             .total = t->rate.total,
                              .constant = o->learning_rate_constant,
                              .from_zero = o->learning_rate_from_zero,
                              .beta1 = (float)o->beta1,

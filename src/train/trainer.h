@@ -7,6 +7,10 @@
 #include "plan/schedule/schedule.h"
 
 enum { REPORT_SLOTS = 4 };
+/* Steps of the learning rate's rule: until the largest, and all; those of a loaded checkpoint go on. */
+typedef struct {
+    int64_t warmup, total;
+} rate_extent;
 /* Built by trainer_build, or laid out by the caller with trainer_open (on paper, say); driven with trainer_step. */
 typedef struct trainer {
     const bench_case *given;
@@ -24,7 +28,8 @@ typedef struct trainer {
     int32_t *first_amax;                 /* [tensors] of the calibration, before trainer_initialize */
     float *scale;                        /* [tensors, FP8_FACTORS], [tensors, FP8_COUNTS]: read last */
     uint64_t *count;
-    int64_t steps;               /* submitted */
+    int64_t steps; /* submitted */
+    rate_extent rate;
     mark finished[REPORT_SLOTS]; /* optimizer completion of those steps */
     machine *machine;
     int64_t parameters; /* that this rank holds, padding excluded */
@@ -39,6 +44,12 @@ void trainer_close(trainer *t);
 
 /* Submits initialization: weights, optimizer state, tables. Synchronizes (set-up). */
 void trainer_initialize(trainer *t);
+
+/* Instead of the first values, after trainer_initialize: the caller has written master weights and moments (those of
+ * the buckets' shards). The next step is step number `done`, from 0; weights follow from the masters. past:
+ * [FP8_HISTORY, tensors] largest magnitudes of FP8 tensors in the steps before; of other cases not read. Synchronizes.
+ */
+void trainer_restore(trainer *t, int64_t done, rate_extent rate, const int32_t *past);
 
 /* Submits one step: gradients, then the update. Returns the mark of its completion. */
 mark trainer_step(trainer *t);
@@ -59,6 +70,8 @@ void optimizer_initialize(trainer *t);
 mark optimizer_update(trainer *t);
 /* Weights that are kept as FP8 codes get new codes, by the scales as they stand. */
 void optimizer_encode(trainer *t);
+/* Weights become those of the masters. */
+void optimizer_restore(trainer *t);
 
 /* conservation.c. A gradient is summed over ranks up to three times: over the tensor ranks that hold all of it, over
  * the shard ranks between which it is cut into parts, over the ranks that hold the same part. Before and after each sum
@@ -112,6 +125,8 @@ const double *trainer_routed_figures(const trainer *t, int64_t step);
 void scales_open(trainer *t, arena *a);
 void scales_close(trainer *t);
 void scales_initialize(trainer *t);
+/* The scales that follow from a history, [FP8_HISTORY, tensors], whose last step is the one before the next. */
+void scales_restore(trainer *t, const int32_t *past);
 void scales_reduce(trainer *t);
 void scales_update(trainer *t, int64_t slot);
 /* Of a step, of all ranks, by kind: shares of the values that became codes, and the scales. */

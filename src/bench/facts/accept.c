@@ -106,7 +106,9 @@ void accept_count(final_counts *n, const case_result *r, bool stopped)
     if (r->ruling.fails.count) keep_first(n->first_failed, r, r->ruling.fails.list[0].sentence);
     if (r->ruling.verdict == VERDICT_SKIPPED) keep_first(n->first_skipped, r, r->ruling.skipped);
     else if (r->ruling.invalids.count) keep_first(n->first_invalid, r, r->ruling.invalids.list[0].sentence);
+    n->refused += r->ruling.refused;
     keep_first(n->stopped_by, r, r->ruling.stopped_by);
+    keep_first(n->unsaved, r, r->seen.checkpoint.failed);
     keep_first(n->not_accepted, r, missed && !stopped ? r->ruling.not_accepted : "");
 }
 
@@ -115,7 +117,9 @@ static bool has_failed(const final_counts *n) { return n->failed || (n->strict &
 int accept_status(const final_counts *n)
 {
     bool trained = n->passed + n->interrupted > 0;
+    if (n->refused) return STATUS_REFUSED;
     if (has_failed(n) || n->missed) return STATUS_FAILED;
+    if (n->unsaved[0]) return STATUS_RECORD;
     return n->stopped ? STATUS_STOPPED : trained ? STATUS_PASSED : STATUS_NOTHING;
 }
 
@@ -149,6 +153,8 @@ const char *accept_line(const final_counts *n, char line[ACCEPT_LINE])
     if (n->expecting && wrong[0]) snprintf(line, ACCEPT_LINE, "NOT ACCEPTED: %s; %s", wrong, counts);
     else if (n->failed) snprintf(line, ACCEPT_LINE, "FAILED: %s; %s", wrong, counts);
     else if (has_failed(n)) snprintf(line, ACCEPT_LINE, "FAILED, as --strict asks: %s; %s", wrong, counts);
+    else if (n->refused) snprintf(line, ACCEPT_LINE, "REFUSED: %s", n->first_skipped);
+    else if (n->unsaved[0]) snprintf(line, ACCEPT_LINE, "NOT SAVED: %s; %s", n->unsaved, counts);
     else if (n->stopped) snprintf(line, ACCEPT_LINE, "INTERRUPTED: %s; %s", stop_text(n), counts);
     else if (!n->passed) snprintf(line, ACCEPT_LINE, "NOTHING TRAINED: %s", n->first_skipped);
     else if (n->expecting) snprintf(line, ACCEPT_LINE, "ACCEPTED: %s", counts);

@@ -22,11 +22,11 @@ facts facts_none(void)
 }
 
 /* Of one number for each step. */
-enum { LISTS = 4 + ROUTED_FACTS };
+enum { LISTS = 5 + ROUTED_FACTS };
 static void lists_of(facts *f, double **list[LISTS])
 {
-    double **const first[] = { &f->loss, &f->gradient_norm, &f->learning_rate, &f->own_seconds };
-    for (int i = 0; i < LISTS; i++) list[i] = i < 4 ? first[i] : &f->routed[i - 4];
+    double **const first[] = { &f->loss, &f->gradient_norm, &f->learning_rate, &f->own_seconds, &f->pause };
+    for (int i = 0; i < LISTS; i++) list[i] = i < 5 ? first[i] : &f->routed[i - 5];
 }
 
 facts facts_open(const bench_case *c)

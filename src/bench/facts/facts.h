@@ -6,6 +6,7 @@
 #pragma once
 #include "base/arena.h"
 #include "bench/check/findings.h"
+#include "bench/checkpoint/observed.h"
 #include "bench/health/rank_times.h"
 #include "bench/health/samples.h"
 #include "bench/launch/placement.h"
@@ -29,6 +30,7 @@ typedef struct {
     /* Of each step, warm-up first, [total]; the same on all ranks that take part, but for own_seconds. */
     double *loss, *gradient_norm, *learning_rate, *routed[ROUTED_FACTS];
     double *own_seconds;      /* by this rank's clock */
+    double *pause;            /* seconds that a checkpoint took before the step; rank 0's clock */
     fp8_facts fp8[FP8_KINDS]; /* of the timed steps; NaN in other precisions */
     double *fp8_scale;        /* [total, fp8_tensors] */
     int64_t fp8_tensors;      /* 0 in other precisions */
@@ -58,6 +60,7 @@ typedef struct {
     double replay_seconds;           /* the longest of all ranks */
     check_result check;
     conservation conserved;
+    checkpoint_facts checkpoint;
 } facts;
 
 /* Allocates the lists; numbers are NaN until they are observed. */

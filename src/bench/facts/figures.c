@@ -31,12 +31,24 @@ static double *slowest(const facts *f, int ranks)
     return seconds;
 }
 
-/* Of the timed steps that finished. */
+bool step_counts(const facts *f, int64_t step) { return !(f->pause[step] > 0.0); }
+
+int64_t steps_counted(const facts *f, const bench_case *c)
+{
+    int64_t n = 0;
+    for (int64_t s = c->warmup; s < f->completed; s++) n += step_counts(f, s);
+    return n;
+}
+
+/* The steps that count. */
 static void summarize_seconds(figures *g, const facts *f, const bench_case *c)
 {
-    int64_t n = f->completed - c->warmup, half = n / 2;
-    const double *first = g->step_seconds + c->warmup;
-    double *sorted = allocate(n, sizeof *sorted, "sorted step times");
+    int64_t n = steps_counted(f, c), half = n / 2, i = 0;
+    if (n == 0) return;
+    double *first = allocate(n, sizeof *first, "step times"),
+           *sorted = allocate(n, sizeof *sorted, "sorted step times");
+    for (int64_t s = c->warmup; s < f->completed; s++)
+        if (step_counts(f, s)) first[i++] = g->step_seconds[s];
     memcpy(sorted, first, (size_t)n * sizeof *sorted);
     sort_numbers(sorted, n);
     g->minimum_seconds = sorted[0];
@@ -48,6 +60,7 @@ static void summarize_seconds(figures *g, const facts *f, const bench_case *c)
     g->drift = median_of(first + n - half, half) / median_of(first, half);
     g->recipe_seconds = mean_of_last(first, n, c->metric_steps);
     free(sorted);
+    free(first);
 }
 
 static void summarize_ceiling(figures *g, const bench_case *c)

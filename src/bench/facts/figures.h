@@ -33,6 +33,10 @@ typedef struct {
     int throttled_rank, clocks_rank;      /* their numbers, where there is one */
 } figures;
 
+/* Is the step's time part of the mean, if it is a timed one? After a checkpoint it is not. How many timed steps are? */
+bool step_counts(const facts *f, int64_t step);
+int64_t steps_counted(const facts *f, const bench_case *c);
+
 /* All numbers NaN, for a case that has no facts yet. */
 figures figures_none(const bench_case *c);
 figures figures_of(const facts *f, const bench_case *c);

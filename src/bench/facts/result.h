@@ -29,6 +29,7 @@ void reasons_add(reasons *to, const char *rule, int rank, const char *format, ..
 typedef struct {
     verdict verdict;
     char skipped[REASON_LENGTH]; /* why, of VERDICT_SKIPPED: it has no steps */
+    bool refused;                /* skipped, because a checkpoint could not be loaded */
     char stopped_by[32];         /* why it was stopped, in words; empty: it was not */
     bool passed, valid, comparable;
     char comparison[REASON_LENGTH]; /* with which published cell, or why with none */

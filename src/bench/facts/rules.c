@@ -56,7 +56,7 @@ void rules_foresee(const bench_case *c, reasons *to)
 
 static int64_t timed_steps(const case_result *r)
 {
-    return r->seen.completed > r->given->warmup ? r->seen.completed - r->given->warmup : 0;
+    return r->seen.completed > r->given->warmup ? steps_counted(&r->seen, r->given) : 0;
 }
 
 static void say_crowding(const host_load *l, reasons *to)
@@ -165,7 +165,8 @@ static void as_before(const case_result *r, reasons *to)
 static void as_long_as_asked(const case_result *r, reasons *to)
 {
     double minutes = 0.0;
-    for (int64_t i = r->given->warmup; i < r->seen.completed; i++) minutes += r->figures.step_seconds[i] / 60.0;
+    for (int64_t i = r->given->warmup; i < r->seen.completed; i++)
+        minutes += (r->figures.step_seconds[i] + r->seen.pause[i]) / 60.0;
     if (minutes >= r->given->minutes) return;
     if (r->seen.stopped) reasons_add(to, "soak", -1, "a soak of %.4g minutes, not %.4g", minutes, r->given->minutes);
     else

@@ -11,11 +11,12 @@ typedef struct {
     int unchecked;       /* of those that PASSED: check = off */
     int expecting;       /* cases of which the deck expects a speed */
     int missed, lacking; /* that are not accepted, that are not VALID; without those that a stop took */
+    int refused;         /* of those that were SKIPPED: their checkpoint cannot be loaded */
     bool stopped;        /* before its end: a case was interrupted, or not begun */
     bool strict;         /* a case that is not VALID is a failure */
     /* the first case that is so, and why; empty: none is */
     char first_failed[FINAL_REASON], first_invalid[FINAL_REASON], first_skipped[FINAL_REASON];
-    char not_accepted[FINAL_REASON], stopped_by[FINAL_REASON];
+    char not_accepted[FINAL_REASON], stopped_by[FINAL_REASON], unsaved[FINAL_REASON];
 } final_counts;
 
 /* A step that has ended, from 0. */

@@ -2,8 +2,10 @@
  */
 #include "bench/record/reader.h"
 #include "base/fail.h"
+#include "base/memory.h"
 #include <fcntl.h>
 #include <hdf5.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,8 +15,7 @@
 enum { LARGEST_RECORD = 1 << 30 };
 static const unsigned char superblock[9] = { 0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n', 3 };
 
-/* NULL: no file that could be one. */
-static void *read_whole(const char *path, size_t *length)
+void *read_whole(const char *path, size_t *length)
 {
     struct stat status;
     int file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
@@ -32,32 +33,77 @@ static void *read_whole(const char *path, size_t *length)
     return NULL;
 }
 
-/* The root's attribute `creator` is "xgsw". A text of variable length, whose size is that of a pointer, is not ours. */
-static bool names_us(hid_t file)
+struct reader {
+    hid_t file;
+    H5E_auto2_t print; /* how HDF5 printed its errors before this file */
+    void *print_data;
+};
+
+reader *reader_open(void *bytes, size_t length)
 {
-    char word[] = "....";
-    hid_t creator = H5Aopen_by_name(file, "/", "creator", H5P_DEFAULT, H5P_DEFAULT);
-    hid_t type = creator >= 0 ? H5Aget_type(creator) : -1;
-    bool text = type >= 0 && H5Tget_class(type) == H5T_STRING && H5Tget_size(type) == strlen(word);
-    bool ours = text && H5Aread(creator, type, word) >= 0 && strcmp(word, "xgsw") == 0;
-    if (type >= 0) H5Tclose(type);
-    if (creator >= 0) H5Aclose(creator);
-    return ours;
+    reader *r = allocate(1, sizeof *r, "a reader");
+    H5Eget_auto2(H5E_DEFAULT, &r->print, &r->print_data);
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    r->file = -1;
+    if (H5Pset_fapl_core(access, length, false) >= 0 && H5Pset_file_image(access, bytes, length) >= 0)
+        r->file = H5Fopen("what may be a file of xgsw", H5F_ACC_RDONLY, access);
+    H5Pclose(access);
+    if (r->file >= 0) return r;
+    reader_close(r);
+    return NULL;
 }
 
+void reader_close(reader *r)
+{
+    if (r->file >= 0) H5Fclose(r->file);
+    H5Eset_auto2(H5E_DEFAULT, r->print, r->print_data);
+    free(r);
+}
+
+/* A text of variable length, whose size is that of a pointer, is not ours. */
+bool reader_text(reader *r, const char *name, char *text, size_t length)
+{
+    hid_t attribute = H5Aopen_by_name(r->file, "/", name, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t type = attribute >= 0 ? H5Aget_type(attribute) : -1;
+    bool fixed = type >= 0 && H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0;
+    char *whole = allocate(fixed ? (int64_t)H5Tget_size(type) + 1 : 1, 1, "an attribute");
+    bool found = fixed && H5Aread(attribute, type, whole) >= 0;
+    if (found) snprintf(text, length, "%s", whole);
+    free(whole);
+    if (type >= 0) H5Tclose(type);
+    if (attribute >= 0) H5Aclose(attribute);
+    return found;
+}
+
+bool reader_integer(reader *r, const char *name, int64_t *value)
+{
+    hid_t attribute = H5Aopen_by_name(r->file, "/", name, H5P_DEFAULT, H5P_DEFAULT);
+    bool found = attribute >= 0 && H5Aread(attribute, H5T_NATIVE_INT64, value) >= 0;
+    if (attribute >= 0) H5Aclose(attribute);
+    return found;
+}
+
+int64_t *reader_integers(reader *r, const char *path, int64_t *count)
+{
+    hid_t set = H5Dopen2(r->file, path, H5P_DEFAULT), space = set >= 0 ? H5Dget_space(set) : -1;
+    *count = space >= 0 && H5Sget_simple_extent_ndims(space) == 1 ? H5Sget_simple_extent_npoints(space) : -1;
+    int64_t *values = *count >= 0 ? allocate(*count, sizeof *values, "a list of integers") : NULL;
+    bool read = values && (*count == 0 || H5Dread(set, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0);
+    if (space >= 0) H5Sclose(space);
+    if (set >= 0) H5Dclose(set);
+    if (read) return values;
+    free(values);
+    return NULL;
+}
+
+/* The root's attribute `creator` is "xgsw". */
 static bool is_ours(void *bytes, size_t length)
 {
-    H5E_auto2_t print;
-    void *data;
-    H5Eget_auto2(H5E_DEFAULT, &print, &data);
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-    hid_t access = H5Pcreate(H5P_FILE_ACCESS), file = -1;
-    if (H5Pset_fapl_core(access, length, false) >= 0 && H5Pset_file_image(access, bytes, length) >= 0)
-        file = H5Fopen("what may be a record", H5F_ACC_RDONLY, access);
-    bool ours = file >= 0 && names_us(file);
-    if (file >= 0) H5Fclose(file);
-    H5Pclose(access);
-    H5Eset_auto2(H5E_DEFAULT, print, data);
+    char creator[16] = "";
+    reader *r = reader_open(bytes, length);
+    bool ours = r && reader_text(r, "creator", creator, sizeof creator) && strcmp(creator, "xgsw") == 0;
+    if (r) reader_close(r);
     return ours;
 }
 

@@ -6,6 +6,7 @@
 #include "bench/check/compare.h"
 #include "bench/check/conservation.h"
 #include "bench/check/fault.h"
+#include "bench/checkpoint/checkpoint.h"
 #include "bench/launch/case_machine.h"
 #include "bench/launch/libraries.h"
 #include "bench/launch/window.h"
@@ -32,6 +33,7 @@ typedef struct {
     rank_window window;
     int part;                                /* of the world: the ranks that take part */
     double before, spent_seconds, soak_ends; /* by this rank's clock */
+    double pause;                            /* of the checkpoint before the step at hand */
 } timed_steps;
 
 /* The trainer has read the step's scales. */
@@ -74,6 +76,8 @@ static void finish_step(timed_steps *x, int64_t step)
     conserved_read(x->sums, x->trainer);
     add_report(x, &s, step);
     x->r->seen.own_seconds[step] = mark_time(end) - x->before;
+    x->r->seen.pause[step] = x->pause;
+    x->pause = 0.0;
     x->before = mark_time(end);
     x->spent_seconds += x->r->seen.own_seconds[step];
     x->r->seen.completed = step + 1;
@@ -97,6 +101,23 @@ static bool ends(timed_steps *x, int64_t step)
     return false;
 }
 
+/* Saves what all steps so far have made. */
+static void save(const bench_case *c, trainer *t, facts *f)
+{
+    if (!checkpoint_is_asked(c->checkpoint)) return;
+    if (t) machine_sync(t->machine);
+    checkpoint_save(c, t, f->checkpoint.loaded_step + f->completed, &f->checkpoint);
+}
+
+/* Between two steps. The next one counts from the end of the save. */
+static void save_between(timed_steps *x, int64_t *read)
+{
+    finish_step(x, (*read)++);
+    save(x->r->given, x->trainer, &x->r->seen);
+    x->pause = clock_seconds() - x->before;
+    x->before += x->pause;
+}
+
 /* The timed steps begin. */
 static void begin_window(timed_steps *x)
 {
@@ -112,7 +133,7 @@ static void begin_window(timed_steps *x)
  * A look at the device costs the step nothing: its operations are submitted and run on. */
 static void train(timed_steps *x)
 {
-    int64_t read = 0, warmup = x->r->given->warmup;
+    int64_t read = 0, warmup = x->r->given->warmup, every = x->r->given->checkpoint_every;
     bool ended = false;
     trainer *t = x->trainer;
     x->before = clock_seconds();
@@ -127,6 +148,7 @@ static void train(timed_steps *x)
         if (read < step) finish_step(x, read++);
         if (soak_widen(x->r, step)) machine_keep_steps(t->machine, x->r->seen.total);
         ended = ends(x, step);
+        if (!ended && every && (step + 1) % every == 0) save_between(x, &read);
     }
     x->window.window[1] = machine_device_of(t->kind);
     finish_step(x, read);
@@ -191,8 +213,39 @@ static void build(timed_steps *x, const trainer_options *o, mesh *m, const measu
 {
     trainer_build(x->trainer, x->r->given, m, o, share);
     trainer_initialize(x->trainer);
-    x->window.sampler = machine_sampler(o->machine.kind);
+}
+
+/* False: the checkpoint cannot be loaded. Collective over the world. */
+static bool load(timed_steps *x)
+{
+    const bench_case *c = x->r->given;
+    return !checkpoint_is_asked(c->load) || checkpoint_load(c, x->trainer, &x->r->seen.checkpoint);
+}
+
+static void watch_steps(timed_steps *x, machine_kind kind)
+{
+    x->window.sampler = machine_sampler(kind);
     x->sums = conserved_open(x->trainer, x->r->given->minutes > 0.0 ? CONSERVED_STEPS : x->r->seen.total);
+}
+
+/* The steps, what proves them, and what all ranks have seen. */
+static void train_and_prove(timed_steps *x, machine_kind kind)
+{
+    facts *f = &x->r->seen;
+    const bench_case *c = x->r->given;
+    machine *m = x->trainer ? x->trainer->machine : NULL;
+    if (x->trainer) watch_steps(x, kind);
+    world_barrier();
+    if (x->trainer) train(x), take_from_trainer(x);
+    save(c, x->trainer, f);
+    f->conserved = conserved_judge(x->sums, x->trainer, largest_norm(f));
+    digest_weights(f, x->trainer);
+    if (x->trainer && c->check == CHECK_FULL && !f->stopped) replay_at_full_shape(f, x->trainer);
+    if (x->trainer) findings_add(&f->machine, m, &f->machine.replay);
+    f->replay_delivery = prove_judge_transfers(m);
+    fault_struck(c, m, f->struck);
+    gather_ranks(x->r, x->trainer, &x->window);
+    f->device_outside_bytes = memory_outside_on_device(&x->window.window[1], f->arena_bytes);
 }
 
 static void time_steps(const bench_case *c, const measure *share, case_result *r, const run_state *in)
@@ -200,7 +253,6 @@ static void time_steps(const bench_case *c, const measure *share, case_result *r
     mesh m;
     trainer own;
     char name[SPLIT_NAME];
-    facts *f = &r->seen;
     trainer_options o = { .machine = case_machine(c), .fault = fault_agreed(c, share) };
     mesh_open(&m, &c->layout, world_rank(), mesh_on(o.machine.kind));
     timed_steps x = { .r = r, .in = in, .trainer = m.takes_part ? &own : NULL };
@@ -211,16 +263,8 @@ static void time_steps(const bench_case *c, const measure *share, case_result *r
     machine_agree(o.machine.kind);
     name_part(name, c);
     x.part = world_split(name, x.trainer ? 0 : -1, world_rank());
-    world_barrier();
-    if (x.trainer) train(&x), take_from_trainer(&x);
-    f->conserved = conserved_judge(x.sums, x.trainer, largest_norm(f));
-    digest_weights(f, x.trainer);
-    if (x.trainer && c->check == CHECK_FULL && !f->stopped) replay_at_full_shape(f, x.trainer);
-    if (x.trainer) findings_add(&f->machine, own.machine, &f->machine.replay);
-    f->replay_delivery = prove_judge_transfers(x.trainer ? own.machine : NULL);
-    fault_struck(c, x.trainer ? own.machine : NULL, f->struck);
-    gather_ranks(r, x.trainer, &x.window);
-    f->device_outside_bytes = memory_outside_on_device(&x.window.window[1], f->arena_bytes);
+    if (load(&x)) train_and_prove(&x, o.machine.kind);
+    else if (x.trainer) trainer_dismantle(x.trainer);
     world_release(name);
     mesh_close(&m);
 }
@@ -308,6 +352,7 @@ void run_case(const bench_case *c, const measure *share, case_result *r, const r
     if (c->check != CHECK_OFF) prove_case(c, r, in);
     sinks_check(&in->told, r);
     if (goes_on(f, c, in)) time_steps(c, share, r, in);
+    if (f->checkpoint.refused[0]) return;
     gather_findings(f);
     compare_libraries(f, in);
     measure_memory(f, c);

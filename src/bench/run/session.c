@@ -3,6 +3,7 @@
 #include "base/cgroup.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "bench/checkpoint/checkpoint.h"
 #include "bench/facts/accept.h"
 #include "bench/launch/preloaded.h"
 #include "bench/record/place.h"
@@ -38,6 +39,25 @@ static surroundings look_around(const session *s, bool cuda)
     return a;
 }
 
+/* A case whose checkpoint could not be loaded was not trained. */
+static void refuse_load(case_result *r, const bench_case *c, const char *reason)
+{
+    result_skip(r, c, reason);
+    r->ruling.refused = true;
+    if (world_rank() == 0) fprintf(stderr, "xgsw: %s\n", reason);
+}
+
+static void train_one(const bench_case *c, const measure *share, case_result *r, const run_state *in)
+{
+    char reason[REASON_LENGTH];
+    result_open(r, c);
+    run_case(c, share, r, in);
+    snprintf(reason, sizeof reason, "%s", r->seen.checkpoint.refused);
+    if (!reason[0]) return;
+    result_close(r);
+    refuse_load(r, c, reason);
+}
+
 /* Once a case has been stopped, or not begun, none is. */
 static void run_one(const bench_case *c, case_result *r, const run_state *in, int *stopped)
 {
@@ -46,9 +66,9 @@ static void run_one(const bench_case *c, case_result *r, const run_state *in, in
     if (!*stopped) *stopped = stop_agreed(&in->stop, c);
     if (*stopped) snprintf(reason, sizeof reason, "the run stopped before it: %s", stop_words(*stopped));
     bool can = !*stopped && case_can_run(c, &in->load, &share, reason);
-    if (can) result_open(r, c);
-    else result_skip(r, c, reason);
-    if (can) run_case(c, &share, r, in);
+    if (!can) result_skip(r, c, reason);
+    else if (checkpoint_suits(c, reason)) train_one(c, &share, r, in);
+    else refuse_load(r, c, reason);
     if (can) *stopped = r->seen.stopped;
     if (world_rank() == 0) accept_case(r);
     measure_free(&share);

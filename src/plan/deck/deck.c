@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "plan/deck/draft.h"
 #include "plan/deck/same_run.h"
+#include <stdio.h>
 #include <string.h>
 
 enum { DECK_CASES = 1000 };
@@ -154,6 +155,29 @@ static void report_unused(reading *r)
         if (key_unused_unless(key)) report_unused_special(r, key);
 }
 
+/* The line of a key in the first section that gives it. */
+static int line_of(const reading *r, key_id key)
+{
+    for (int i = 0; i < r->written.sections; i++)
+        if (r->written.section[i].setting[key].line) return r->written.section[i].setting[key].line;
+    return 0;
+}
+
+/* Each of several cases saves into a folder of its own. Only one case can go on from a checkpoint. */
+static void place_checkpoints(reading *r)
+{
+    deck *d = &r->result;
+    for (bench_case *c = d->item; c < d->item + d->cases; c++) {
+        size_t used = strlen(c->checkpoint), room = sizeof c->checkpoint - used;
+        bool saves = strcmp(c->checkpoint, "none") != 0, loads = strcmp(c->load, "none") != 0;
+        if (saves && d->cases > 1 && snprintf(c->checkpoint + used, room, "/case-%d", c->number) >= (int)room)
+            mistake(r->wrong, line_of(r, KEY_CHECKPOINT), "checkpoint", "the path of case %d is too long", c->number);
+        if (loads && d->cases != c->repeats)
+            mistake(r->wrong, line_of(r, KEY_LOAD), "load", "a deck that loads has one case; this one has %lld",
+                    (long long)d->cases);
+    }
+}
+
 static void read_text(reading *r)
 {
     r->written = deck_scan(r->source, r->result.title, r->wrong);
@@ -163,6 +187,7 @@ static void read_text(reading *r)
                 workload_at(0)->name);
     else if (readable) {
         unroll_all(r);
+        place_checkpoints(r);
         report_unused(r);
     }
     written_free(&r->written);

@@ -8,6 +8,7 @@ static bool is_hostile(const bench_case *c) { return c->order == ORDER_HOSTILE; 
 static bool has_experts(const bench_case *c) { return c->model.experts > 0; }
 static bool is_on_cuda(const bench_case *c) { return c->backend == BACKEND_CUDA; }
 static bool expects(const bench_case *c) { return c->expect != EXPECT_NONE; }
+static bool saves(const bench_case *c) { return strcmp(c->checkpoint, "none") != 0; }
 static bool has_tensor_ranks(const bench_case *c) { return c->layout.degree[AXIS_TENSOR] > 1; }
 static bool has_owners(const bench_case *c) { return c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_CONTEXT] > 1; }
 static bool rounds_context(const bench_case *c)
@@ -24,6 +25,9 @@ static const struct {
     { KEY_FP8_SCALING, is_fp8, "precision is fp8" },
     { KEY_ORDER_SEED, is_hostile, "order is hostile" },
     { KEY_TOLERANCE, expects, "expect is given" },
+    { KEY_CHECKPOINT_EVERY, saves, "checkpoint is given" },
+    { KEY_CHECKPOINT_KEEP, saves, "checkpoint is given" },
+    { KEY_CHECKPOINT_READ, saves, "checkpoint is given" },
     { KEY_CAPACITY, has_experts, NULL },
     { KEY_STRIPS, has_tensor_ranks, NULL },
     { KEY_SHARDING, has_owners, NULL },

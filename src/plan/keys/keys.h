@@ -50,6 +50,11 @@ typedef enum {
     KEY_CHECK,
     KEY_EXPECT,
     KEY_TOLERANCE,
+    KEY_CHECKPOINT,
+    KEY_CHECKPOINT_EVERY,
+    KEY_CHECKPOINT_KEEP,
+    KEY_CHECKPOINT_READ,
+    KEY_LOAD,
     KEY_STALL_SECONDS,
     KEY_TIME_LIMIT,
     USER_KEYS, /* the keys from here on are for developers: all have a fallback */

@@ -24,6 +24,7 @@ const char *const overlap_names[] = { "off", "on", 0 };
 const char *const none_names[] = { "none", 0 };
 const char *const expect_names[] = { "none", "reference", 0 };
 const char *const answer_names[] = { "no", "yes", 0 };
+const char *const checkpoint_read_names[] = { "no", "shifted", 0 };
 const char *const attention_names[] = { "auto", "own", 0 };
 const char *const fault_names[] = { "none", "drop", "stale", "repeat", "scale", "flip", "unwait", 0 };
 #define OPERATION(constant, name) #name,
