@@ -50,8 +50,22 @@ def check_steps(case, f):
     done = slice(0, case["results/completed"])
     f.demand((case["steps/step_seconds"][done] > 0).all(), "a step took no time")
     f.same("step_seconds", case["steps/step_seconds"][done], case["ranks/rank_seconds"][done].max(axis=1), EXACT)
-    rates = [formulas.learning_rate(s, t, case.planned - 1) for t in range(total)]
+    loaded = {name: int(case["checkpoint/" + name]) for name in ("loaded_step", "rate_warmup", "rate_steps")}
+    rule = {**s, "learning_rate_warmup": loaded["rate_warmup"]} if loaded["loaded_step"] else s
+    last = (loaded["rate_steps"] if loaded["loaded_step"] else case.planned) - 1
+    rates = [formulas.learning_rate(rule, loaded["loaded_step"] + t, last) for t in range(total)]
     f.same("learning_rates", case["steps/learning_rates"][done], rates[done], COSINE)
+
+
+def check_checkpoints(case, f):
+    """A save has its bytes, and its parts take no longer than the whole; steps that pause are those after a save."""
+    saved = {name.split("/")[1]: case[name] for name in case.values if name.startswith("checkpoint/")}
+    f.demand(saved["sync_seconds"] <= saved["write_seconds"] <= saved["seconds"] or not saved["saves"],
+             "the parts of a save took longer than it")
+    f.demand((saved["bytes"] > 0) == (saved["saves"] > 0) or saved["failed"], "bytes were saved in no save, or none in one")
+    every, done = case.settings["checkpoint_every"], case["results/completed"]
+    paused = np.flatnonzero(case["steps/pause_seconds"][:done] > 0)
+    f.demand(not paused.size or (every and not (paused % every).any()), "a step pauses that follows no save")
 
 
 def check_experts(case, f):
@@ -166,7 +180,7 @@ def checks_of(case):
     """Of a case that was stopped there are fewer numbers, of one in a journal only its steps."""
     if case.recovered:
         return (check_settings, check_recovered)
-    every = (check_settings, *schema.CHECKS, check_steps, check_experts, *outcome.OF_CASE, slow.check_ranks,
+    every = (check_settings, *schema.CHECKS, check_steps, check_checkpoints, check_experts, *outcome.OF_CASE, slow.check_ranks,
              slow.check_slow_steps, witness.check_samples)
     timed = case["results/completed"] > case.settings["warmup"]
     if case.interrupted:

@@ -10,7 +10,7 @@ from validate.findings import count
 
 RECORD_VERSION = 4
 # Of the run rules (validation/RULES.md).
-RULES_VERSION = "xgsw-2.3"
+RULES_VERSION = "xgsw-2.4"
 
 
 class Unreadable(Exception):
@@ -102,8 +102,9 @@ class Case(Tree):
 
     @property
     def measured(self):
-        """Times of the steps that count: after the warm-up, up to the last that finished."""
-        return self["steps/step_seconds"][self.settings["warmup"] : self["results/completed"]]
+        """Times of the steps that count: after the warm-up, up to the last that finished, but none after a checkpoint."""
+        done = slice(self.settings["warmup"], self["results/completed"])
+        return self["steps/step_seconds"][done][~(self["steps/pause_seconds"][done] > 0)]
 
 
 @dataclass

@@ -4,6 +4,7 @@
 
 /* Where a value lies: in a check; in every entry of a list. */
 #define CHECK(member) .offset = offsetof(check_result, member)
+#define SAVED(member) .offset = offsetof(checkpoint_facts, member)
 #define LIST(list) .listed = true, .offset = offsetof(case_result, list), .stride = sizeof(*((case_result *)0)->list)
 #define SPAN(member) LIST(seen.spans), .in_list = offsetof(span, member), .per = PER_SPAN
 #define RANK_TABLE(which) PER_STEP, .across = PER_RANK, LIST(seen.ranks.table[which])
@@ -25,6 +26,8 @@ static const field of_steps[] = {
     { "losses", "1", "mean of the global batch", FIELD_REAL, PER_STEP, LIST(seen.loss) },
     { "gradient_norms", "1", "before clipping", FIELD_REAL, PER_STEP, LIST(seen.gradient_norm) },
     { "learning_rates", "1", "as used", FIELD_REAL, PER_STEP, LIST(seen.learning_rate) },
+    { "pause_seconds", "s", "that a checkpoint took before it; a step after a pause is not in the mean", FIELD_REAL,
+      PER_STEP, LIST(seen.pause) },
     { "balance_losses", "1", "of experts, summed over layers, mean of the global batch; not in losses", FIELD_REAL,
       PER_STEP, LIST(seen.routed[ROUTED_BALANCE]) },
     { "choices_dropped", "1", "of experts, beyond the capacity, in all layers", FIELD_REAL, PER_STEP,
@@ -175,6 +178,32 @@ static const field of_check[] = {
     { "digest", NULL, "of the losses, norms and final weights of all ranks", FIELD_TEXT, CHECK(digest) },
 };
 
+/* Of several saves, the last. Seconds are the slowest rank's. */
+static const field of_checkpoint[] = {
+    { "loaded_step", "1", "steps before this case, of the checkpoint that it went on from; 0: of none", FIELD_COUNT,
+      SAVED(loaded_step) },
+    { "rate_warmup", "1", "steps until the largest learning rate, by that checkpoint", FIELD_COUNT,
+      SAVED(rate_warmup) },
+    { "rate_steps", "1", "steps of its rule of the learning rate", FIELD_COUNT, SAVED(rate_steps) },
+    { "loaded_bytes", "bytes", "read by all ranks", FIELD_REAL, SAVED(loaded_bytes) },
+    { "load_seconds", "s", "until all sums were compared", FIELD_REAL, SAVED(load_seconds) },
+    { "loaded_sha256", NULL, "of its index", FIELD_TEXT, SAVED(loaded_sha256) },
+    { "saves", "1", "checkpoints that were saved", FIELD_COUNT, SAVED(saves) },
+    { "saved_step", "1", "steps that the last one has", FIELD_COUNT, SAVED(saved_step) },
+    { "bytes", "bytes", "of the files of all ranks", FIELD_REAL, SAVED(bytes) },
+    { "seconds", "s", "until it had its name", FIELD_REAL, SAVED(seconds) },
+    { "write_seconds", "s", "until a rank's file was on the disk", FIELD_REAL, SAVED(write_seconds) },
+    { "sync_seconds", "s", "of these, fsync", FIELD_REAL, SAVED(sync_seconds) },
+    { "rank_bytes_per_second", "bytes/s", "of the slowest rank's write", FIELD_REAL, SAVED(rank_rate) },
+    { "node_bytes_per_second", "bytes/s", "of a node, on average, by the slowest rank's write", FIELD_REAL,
+      SAVED(node_rate) },
+    { "read_seconds", "s", "to read it back; 0: it was not", FIELD_REAL, SAVED(read_seconds) },
+    { "free_bytes", "bytes", "free before it, where rank 0 writes", FIELD_REAL, SAVED(free_bytes) },
+    { "file_system", NULL, "type, where rank 0 writes", FIELD_TEXT, SAVED(file_system) },
+    { "sha256", NULL, "of its index", FIELD_TEXT, SAVED(sha256) },
+    { "failed", NULL, "why the first save that failed did; empty: none did", FIELD_TEXT, SAVED(failed) },
+};
+
 static const field_group groups[] = {
     { "steps", LINE_FLAT, "step_seconds", { "step" }, FIELDS(of_steps) },
     { "ranks", LINE_ABSENT, "rank_seconds", { "step", "rank" }, FIELDS(of_ranks) },
@@ -188,6 +217,7 @@ static const field_group groups[] = {
     { "fp8", LINE_ROWS, FIELDS(of_fp8) },
     { "fp8_tensors", LINE_ABSENT, FIELDS(of_fp8_tensors) },
     { "memory", LINE_ROWS, "bytes", { "." }, FIELDS(of_memory) },
+    { "checkpoint", LINE_OBJECT, .offset = offsetof(case_result, seen.checkpoint), FIELDS(of_checkpoint) },
     { "check_model", LINE_OBJECT, .offset = offsetof(case_result, seen.check), FIELDS(of_check) },
 };
 

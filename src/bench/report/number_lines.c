@@ -16,7 +16,7 @@
 
 static void say_step_time(const case_result *r)
 {
-    int64_t timed = r->seen.completed - r->given->warmup;
+    int64_t timed = steps_counted(&r->seen, r->given);
     say("Step time  mean of %lld timed steps %.4f s, median %.4f s, p95 %.4f s; ", (long long)timed,
         r->figures.mean_seconds, r->figures.median_seconds, r->figures.p95_seconds);
     if (!r->figures.slow.count) say("none above %.3g times the median\n", SLOW_STEP);

@@ -4,6 +4,7 @@
 #include "bench/facts/sink.h"
 #include "bench/report/case_lines.h"
 #include "bench/report/check_lines.h"
+#include "bench/report/checkpoint_lines.h"
 #include "bench/report/number_lines.h"
 #include "bench/report/progress.h"
 #include "bench/report/step_lines.h"
@@ -64,6 +65,7 @@ static void report_end(void *state, const case_result *r)
         say_numbers(r);
         if (t->verbose) say_number_details(r);
     }
+    if (ran) say_checkpoints(r);
     say_verdict(r);
 }
 
