@@ -200,15 +200,15 @@ static inline void trained_close(trained *r)
     free(r->weight);
 }
 
-/* This rank's owned elements, once each over the ranks of the mesh. */
-static inline void take_rows(const trainer *t, const trained *r, bool gradient, double *out)
+/* This rank's owned elements, once each over the ranks of the mesh. shard: what it owns of a bucket. */
+static inline void take_rows(const trainer *t, const trained *r, tensor (*shard)(const bucket *), double *out)
 {
     const param_table *p = &t->stage.params;
     for (int i = 0; i < p->rows; i++) {
         const bucket *b = &p->buckets[p->row[i].bucket];
         fragment f = param_owned(p, i);
         if (!bucket_first_owner(b) || f.count == 0) continue;
-        tensor x = param_view(&p->row[i], f, gradient ? gradient_shard(b) : master_shard(b), b->shard_first);
+        tensor x = param_view(&p->row[i], f, shard(b), b->shard_first);
         x = machine_view(t->machine, x);
         for (param_run run = { 0 }; param_next_run(&p->row[i], f, &run);)
             for (int64_t k = 0; k < run.count && run.logical >= 0; k++)
@@ -264,13 +264,13 @@ static inline double count_weight_errors(const trainer *t, const trained *r)
 static inline void take_step(trained *r, const trainer *t, int64_t step, int64_t steps)
 {
     const bench_case *c = t->given;
-    step_report report = trainer_report(t, step);
+    step_report report = trainer_report(t, t->steps - 1);
     r->loss[step] = report.scalar[SCALAR_LOSS];
     r->norm[step] = report.scalar[SCALAR_NORM];
     r->balance[step] = report.routed.balance;
     r->dropped[step] = report.routed.dropped;
-    if (step == 0) take_rows(t, r, true, r->gradient);
-    if (step == steps - 1) take_rows(t, r, true, r->last_gradient);
+    if (step == 0) take_rows(t, r, gradient_shard, r->gradient);
+    if (step == steps - 1) take_rows(t, r, gradient_shard, r->last_gradient);
     bool tells = param_row(&t->stage.params, PARAM_HEAD, NO_LAYER) >= 0 && t->mesh->at[AXIS_TENSOR] == 0;
     tensor loss = machine_view(t->machine, t->stage.loss);
     for (int64_t i = 0; tells && i < c->microbatches * c->microbatch; i++) {
@@ -312,37 +312,42 @@ static inline void take_machine(trained *r, const trainer *t)
     r->arena_bytes = t->arena.used;
 }
 
-/* Collective over the world. c must fit the world. */
-static inline void train_case(trained *r, const bench_case *c, const training *how)
+/* Builds the trainer of a case, on the ranks that take part. Collective over the world; c must fit the world. */
+static inline void build_trainer(trainer *t, mesh *m, const bench_case *c, const training *how)
 {
-    trainer t = { 0 };
-    mesh m;
-    trained_open(r, c);
-    r->steps = how->steps;
-    mesh_open(&m, &c->layout, world_rank(), mesh_on(kind_of(c)));
+    *t = (trainer){ 0 };
+    mesh_open(m, &c->layout, world_rank(), mesh_on(kind_of(c)));
     trainer_options o = { .machine = { .kind = kind_of(c),
                                        .hostile = how->hostile,
                                        .order_seed = how->order_seed,
                                        .prove_access = how->prove_access,
                                        .world_rank = world_rank() },
                           .fault = how->fault };
-    if (m.takes_part) {
-        measure share = measure_case(c, &m, &o);
-        trainer_build(&t, c, &m, &o, &share);
-        measure_free(&share);
-        trainer_initialize(&t);
-        take_rows(&t, r, false, r->first_weight);
+    if (!m->takes_part) return;
+    measure share = measure_case(c, m, &o);
+    trainer_build(t, c, m, &o, &share);
+    measure_free(&share);
+    trainer_initialize(t);
+}
+
+/* Takes steps `from` to before `end`. */
+static inline void take_steps(trained *r, trainer *t, int64_t from, int64_t end, const training *how)
+{
+    for (int64_t s = from; s < end; s++) {
+        for (int64_t i = 0; how->choices && i < r->sequences; i++) routing_write(t, i, choices_at(how->choices, s, i));
+        take_scales(r, t, s, how);
+        prove_drop_wait(t->machine, s == how->drop_step ? how->drop_wait - 1 : -1);
+        mark_sync(trainer_step(t));
+        take_step(r, t, s, how->steps);
+        if (t->given->model.experts) take_choices(r, t, s);
     }
-    for (int64_t s = 0; m.takes_part && s < how->steps; s++) {
-        for (int64_t i = 0; how->choices && i < r->sequences; i++) routing_write(&t, i, choices_at(how->choices, s, i));
-        take_scales(r, &t, s, how);
-        prove_drop_wait(t.machine, s == how->drop_step ? how->drop_wait - 1 : -1);
-        mark_sync(trainer_step(&t));
-        take_step(r, &t, s, how->steps);
-        if (c->model.experts) take_choices(r, &t, s);
-    }
-    if (m.takes_part) machine_sync(t.machine);
-    if (m.takes_part) take_rows(&t, r, false, r->weight);
+    machine_sync(t->machine);
+}
+
+/* All ranks get what the steps left, and the trainer goes. Collective over the world. */
+static inline void end_training(trained *r, trainer *t, mesh *m, const training *how)
+{
+    if (m->takes_part) take_rows(t, r, master_shard, r->weight);
     double *values[] = { r->gradient, r->last_gradient, r->first_weight, r->weight };
     for (int i = 0; i < 4; i++) world_sum(values[i], r->base[r->rows]);
     world_sum(r->sequence_loss[0], TRAINED_STEPS * TRAINED_SEQUENCES);
@@ -355,18 +360,31 @@ static inline void train_case(trained *r, const bench_case *c, const training *h
     world_broadcast(r->norm, sizeof r->norm, 0);
     world_broadcast(r->balance, sizeof r->balance, 0);
     world_broadcast(r->dropped, sizeof r->dropped, 0);
-    if (m.takes_part) {
-        if (how->halves_scales) halve_scales(r, &t);
-        take_machine(r, &t);
-        r->whole_weight_errors = count_weight_errors(&t, r);
-        trainer_dismantle(&t);
+    if (m->takes_part) {
+        if (how->halves_scales) halve_scales(r, t);
+        take_machine(r, t);
+        r->whole_weight_errors = count_weight_errors(t, r);
+        trainer_dismantle(t);
     }
     double found[] = { r->hazards, r->faults, r->whole_weight_errors };
     world_sum(found, 3);
     r->hazards = found[0];
     r->faults = found[1];
     r->whole_weight_errors = found[2];
-    mesh_close(&m);
+    mesh_close(m);
+}
+
+/* Collective over the world. c must fit the world. */
+static inline void train_case(trained *r, const bench_case *c, const training *how)
+{
+    trainer t;
+    mesh m;
+    trained_open(r, c);
+    r->steps = how->steps;
+    build_trainer(&t, &m, c, how);
+    if (m.takes_part) take_rows(&t, r, master_shard, r->first_weight);
+    if (m.takes_part) take_steps(r, &t, 0, how->steps, how);
+    end_training(r, &t, &m, how);
 }
 
 /* Numbers of two runs of the same model that differ. */

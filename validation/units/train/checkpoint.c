@@ -1,0 +1,194 @@
+/* A checkpoint that one layout saves and another loads, of drawn pairs of layouts: weights, moments, the history of FP8
+ * and the scales are bit for bit those that were saved. The layout that saved goes on with the same bits as if it had
+ * never stopped; another one as two layouts agree. `long` draws five times as many. */
+#include "bench/checkpoint/checkpoint.h"
+#include "drawn.h"
+
+enum { PAIRS = 8, PAIRS_LONG = 40, SAVED_AT = 2, STEPS = 4 };
+
+/* ---- what a checkpoint has to bring back ---- */
+
+typedef struct {
+    double *of[3], *scale;
+    int64_t elements, tensors;
+    int32_t *past;
+} whole_state;
+
+static tensor first_moment(const bucket *b) { return b->first; }
+static tensor second_moment(const bucket *b) { return b->second; }
+
+/* All ranks' share, and rank 0's history and scales of FP8. Collective over the world. */
+static whole_state state_now(const trained *r, trainer *t)
+{
+    static tensor (*const shard[])(const bucket *) = { master_shard, first_moment, second_moment };
+    whole_state s = { .elements = r->base[r->rows], .tensors = r->tensors };
+    for (int i = 0; i < 3; i++) {
+        s.of[i] = calloc((size_t)s.elements, sizeof *s.of[i]);
+        if (t) take_rows(t, r, shard[i], s.of[i]);
+        world_sum(s.of[i], s.elements);
+    }
+    s.scale = calloc((size_t)s.tensors + 1, sizeof *s.scale);
+    s.past = calloc((size_t)(s.tensors * FP8_HISTORY) + 1, sizeof *s.past);
+    if (!t || !s.tensors) return s;
+    for (int64_t i = 0; i < s.tensors; i++) s.scale[i] = (double)trainer_scales(t)[i * FP8_FACTORS];
+    machine_read(t->machine, s.past, t->stage.work.fp8.history);
+    return s;
+}
+
+static int64_t state_differences(const whole_state *a, const whole_state *b)
+{
+    int64_t count = 0;
+    for (int i = 0; i < 3; i++)
+        for (int64_t k = 0; k < a->elements; k++) count += a->of[i][k] != b->of[i][k];
+    for (int64_t i = 0; i < a->tensors && world_rank() == 0; i++) count += a->scale[i] != b->scale[i];
+    for (int64_t i = 0; i < a->tensors * FP8_HISTORY && world_rank() == 0; i++) count += a->past[i] != b->past[i];
+    return count;
+}
+
+static void state_free(whole_state *s)
+{
+    for (int i = 0; i < 3; i++) free(s->of[i]);
+    free(s->scale);
+    free(s->past);
+}
+
+/* ---- one pair ---- */
+
+/* Trains all steps, and saves on the way. */
+static whole_state train_and_save(trained *r, bench_case *c, const char *folder)
+{
+    trainer t;
+    mesh m;
+    checkpoint_facts seen = { 0 };
+    training how = { .steps = STEPS };
+    snprintf(c->checkpoint, sizeof c->checkpoint, "%s", folder);
+    c->checkpoint_keep = 1;
+    trained_open(r, c);
+    r->steps = STEPS;
+    build_trainer(&t, &m, c, &how);
+    trainer *own = m.takes_part ? &t : NULL;
+    if (own) take_steps(r, own, 0, SAVED_AT, &how);
+    checkpoint_save(c, own, SAVED_AT, &seen);
+    whole_state saved = state_now(r, own);
+    if (own) take_steps(r, own, SAVED_AT, STEPS, &how);
+    end_training(r, &t, &m, &how);
+    assert_string_equal(seen.failed, "");
+    assert_true(seen.saves == 1 && seen.bytes > 0.0);
+    return saved;
+}
+
+/* Loads, and trains the other steps. */
+static void load_and_train(trained *r, bench_case *c, const char *folder, const whole_state *saved)
+{
+    trainer t;
+    mesh m;
+    checkpoint_facts seen = { 0 };
+    training how = { .steps = STEPS };
+    snprintf(c->load, sizeof c->load, "%s", folder);
+    trained_open(r, c);
+    r->steps = STEPS;
+    build_trainer(&t, &m, c, &how);
+    trainer *own = m.takes_part ? &t : NULL;
+    if (!checkpoint_load(c, own, &seen)) FAIL("%s", seen.refused);
+    whole_state loaded = state_now(r, own);
+    assert_true(seen.loaded_step == SAVED_AT && state_differences(saved, &loaded) == 0);
+    if (own) take_steps(r, own, SAVED_AT, STEPS, &how);
+    end_training(r, &t, &m, &how);
+    assert_true(r->hazards == 0.0 && r->whole_weight_errors == 0.0);
+    state_free(&loaded);
+}
+
+static int64_t differences_after(const trained *a, const trained *b)
+{
+    int64_t count = 0;
+    for (int64_t s = SAVED_AT; s < STEPS; s++) count += (a->loss[s] != b->loss[s]) + (a->norm[s] != b->norm[s]);
+    for (int64_t k = 0; k < a->base[a->rows]; k++) count += a->weight[k] != b->weight[k];
+    return count;
+}
+
+/* Each of two layouts is within the limit of one rank (agreement.c), so they are within twice the limit of each other.
+ * Experts of different groups drop different choices: their losses are not compared. */
+static void hold_near(const trained *a, const trained *b, const bench_case *c)
+{
+    bench_case on_gpu = *c;
+    on_gpu.backend = BACKEND_CUDA;
+    check_limits limit = check_limits_of(&on_gpu, false);
+    for (int64_t s = SAVED_AT; s < STEPS && !c->model.experts; s++)
+        assert_true(relative(b->loss[s], a->loss[s]) <= 2.0 * limit.loss_later);
+}
+
+static void pair(bench_case a, bench_case b, const char *keys, const char *other)
+{
+    trained whole, again, elsewhere;
+    char folder[] = "/tmp/xgsw-checkpoint-XXXXXX", command[64];
+    if (world_rank() == 0 && !mkdtemp(folder)) FAIL("no folder for a checkpoint");
+    world_broadcast(folder, sizeof folder, 0);
+    if (world_rank() == 0) printf("# %s %s\n#  -> %s\n", a.workload, keys, other);
+    whole_state saved = train_and_save(&whole, &a, folder);
+    load_and_train(&again, &a, folder, &saved);
+    load_and_train(&elsewhere, &b, folder, &saved);
+    assert_int_equal(differences_after(&whole, &again), 0);
+    hold_near(&whole, &elsewhere, &a);
+    trained *const all[] = { &whole, &again, &elsewhere };
+    for (int i = 0; i < 3; i++) trained_close(all[i]);
+    state_free(&saved);
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    if (world_rank() == 0 && system(command) != 0) FAIL("%s is left", folder);
+}
+
+/* ---- pairs ---- */
+
+/* Draws until the model, the precision and the batch are those of `a`. */
+static bench_case draw_other(source *s, const bench_case *a, char keys[KEY_BYTES])
+{
+    for (;;) {
+        bench_case b = draw_layout(s, keys);
+        int64_t unit = b.microbatch * b.layout.degree[AXIS_DATA] * b.layout.degree[AXIS_SHARD];
+        if (b.precision != a->precision || b.model.layers != a->model.layers || a->global_batch % unit) continue;
+        b.global_batch = a->global_batch;
+        b.microbatches = a->global_batch / unit;
+        b.head_deferral = 0;
+        if (b.schedule != SCHEDULE_INTERLEAVED || b.microbatches % b.layout.degree[AXIS_PIPELINE] == 0) return b;
+    }
+}
+
+static void drawn_pairs(void **state)
+{
+    static const char *const workloads[] = { llama3, llama2, nemotron4, gpt3_175b, grok1 };
+    uint32_t seed = seed_of_test();
+    (void)state;
+    for (int w = 0; w < 5; w++) {
+        source s = { .workload = workloads[w], .seed = seed };
+        for (int i = 0; i < (tests_cuda() ? 1 : test_is_long() ? PAIRS_LONG : PAIRS); i++) {
+            char keys[KEY_BYTES], other[KEY_BYTES];
+            bench_case a = draw_layout(&s, keys), b = draw_other(&s, &a, other);
+            if (tests_cuda()) a.backend = b.backend = BACKEND_CUDA;
+            pair(a, b, keys, other);
+        }
+    }
+}
+
+/* What is not drawn: FP8 of experts, and with scales of the microbatch. */
+static void fp8_pairs(void **state)
+{
+    static const struct {
+        const char *workload, *keys, *other;
+    } list[] = { { grok1, "precision = fp8; data = 2; expert = 2; sharding = optimizer",
+                   "precision = fp8; tensor = 2" },
+                 { llama2, "precision = fp8; fp8_scaling = current; tensor = 2; layers = 2",
+                   "precision = fp8; fp8_scaling = current; shard = 2; layers = 2" } };
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        pair(case_for(list[i].workload, list[i].keys), case_for(list[i].workload, list[i].other), list[i].keys,
+             list[i].other);
+}
+
+int main(int argc, char **argv)
+{
+    world_start(&argc, &argv);
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    const struct CMUnitTest tests[] = { cmocka_unit_test(drawn_pairs), cmocka_unit_test(fp8_pairs) };
+    int failed = cmocka_run_group_tests_name("checkpoint", tests, NULL, NULL);
+    world_stop();
+    return failed;
+}
