@@ -1,13 +1,17 @@
-/* The C library's CLOCK_MONOTONIC. */
+/* Clocks of the C library. */
 #include "base/clock.h"
 #include <time.h>
 
-double clock_seconds(void)
+static double seconds_of(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
+
+double clock_seconds(void) { return seconds_of(CLOCK_MONOTONIC); }
+
+double clock_date(void) { return seconds_of(CLOCK_REALTIME); }
 
 void clock_rest(double seconds)
 {

@@ -18,5 +18,5 @@ bool checkpoint_suits(const bench_case *c, char reason[REASON_LENGTH]);
  * f->refused, on all ranks. Collective over the world. */
 bool checkpoint_load(const bench_case *c, trainer *t, checkpoint_facts *f);
 
-/* Bytes of a checkpoint of the case, without headers. */
+/* Bytes of a checkpoint of the case, without headers. (size.c) */
 double checkpoint_bytes(const bench_case *c);

@@ -8,7 +8,6 @@
 #include "model/fp8.h"
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     PIECE_ELEMENTS = 1 << 20,
@@ -151,7 +150,7 @@ bool checkpoint_suits(const bench_case *c, char reason[REASON_LENGTH])
     checkpoint_index x;
     if (!checkpoint_is_asked(c->load)) return true;
     bool suits = open_index(&x, c, sentence);
-    if (!suits) snprintf(reason, REASON_LENGTH, "load: %s", sentence);
+    if (!suits) snprintf(reason, REASON_LENGTH, "load: %.*s", REASON_LENGTH - 8, sentence);
     index_free(&x);
     return suits;
 }
@@ -181,7 +180,7 @@ bool checkpoint_load(const bench_case *c, trainer *t, checkpoint_facts *f)
     activity_doing("loading a checkpoint", -1);
     world_barrier();
     double begin = clock_seconds();
-    f->load_began = (double)time(NULL);
+    f->load_began = clock_date();
     bool found = open_index(&l.index, c, l.files.reason);
     char reason[CHECKPOINT_SENTENCE];
     memcpy(reason, l.files.reason, sizeof reason);
@@ -191,7 +190,7 @@ bool checkpoint_load(const bench_case *c, trainer *t, checkpoint_facts *f)
     double seconds = clock_seconds() - begin;
     world_maximum(&seconds, 1);
     world_sum(&l.bytes, 1);
-    if (reason[0]) snprintf(f->refused, sizeof f->refused, "load: %s", reason);
+    if (reason[0]) snprintf(f->refused, sizeof f->refused, "load: %.*s", REASON_LENGTH - 8, reason);
     f->loaded_step = l.index.step;
     f->rate_warmup = l.index.rate.warmup;
     f->rate_steps = l.index.rate.total;

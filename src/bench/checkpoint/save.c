@@ -6,7 +6,6 @@
 #include "machine/world.h"
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 typedef struct {
     const bench_case *given;
@@ -104,7 +103,7 @@ void checkpoint_save(const bench_case *c, trainer *t, int64_t step, checkpoint_f
     activity_doing("saving a checkpoint", step);
     world_barrier();
     double begin = clock_seconds();
-    f->save_began = (double)time(NULL);
+    f->save_began = clock_date();
     bool saved = save(&s, &x);
     f->seconds = clock_seconds() - begin;
     world_broadcast(&f->seconds, sizeof f->seconds, 0);
@@ -114,7 +113,8 @@ void checkpoint_save(const bench_case *c, trainer *t, int64_t step, checkpoint_f
         folder_file_system(s.folder.parent, f->file_system);
         folder_prune(&s.folder, c->checkpoint_keep);
         say_as_the_recipe(f);
-    } else if (!f->failed[0]) snprintf(f->failed, sizeof f->failed, "step %lld: %s", (long long)step, s.reason);
+    } else if (!f->failed[0])
+        snprintf(f->failed, sizeof f->failed, "step %lld: %.*s", (long long)step, REASON_LENGTH - 32, s.reason);
     index_free(&x);
     fragments_free(&s.own);
 }

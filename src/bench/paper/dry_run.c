@@ -2,6 +2,7 @@
 #include "bench/paper/dry_run.h"
 #include "base/say.h"
 #include "base/text.h"
+#include "bench/checkpoint/checkpoint.h"
 #include "bench/facts/accept.h"
 #include "bench/facts/rules.h"
 #include "bench/paper/forecast.h"
@@ -143,6 +144,18 @@ static void describe_most(const bench_case *c, const paper *p)
             plural(machine_threads(MACHINE_HOST)));
 }
 
+/* A recipe of Llama 3.1 also saves the BF16 weights, which follow from the masters: 14 bytes a parameter. */
+static void describe_checkpoint(const bench_case *c)
+{
+    enum { RECIPE_BYTES = 14 };
+    double bytes = checkpoint_bytes(c), parameters = (double)model_parameters(&c->model);
+    say("  checkpoint  %.4g GB, %.3g bytes per parameter", bytes / 1e9, bytes / parameters);
+    if (strncmp(c->workload, "llama3.1-", strlen("llama3.1-")) == 0 && !c->proxy)
+        say("; the recipe's, with the BF16 weights as well, %.4g GB = %.4g GiB", RECIPE_BYTES * parameters / 1e9,
+            RECIPE_BYTES * parameters / (double)(1 << 30));
+    say("\n");
+}
+
 static void describe_work(const paper *p)
 {
     say("\n  stage    model flops      submitted     operations  a rank and step\n");
@@ -239,6 +252,7 @@ static bool describe_measured(foreseen_case *f, deck_time *time)
     describe_not_built(c);
     describe_memory(&p);
     describe_most(c, &p);
+    describe_checkpoint(c);
     f->memory_bytes = forecast_fit(c, &p, f->device_bytes);
     forecast_published(c);
     describe_verdict(f);

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""checkpoint_view.py FOLDER/step-00000050 [-o view.h5]: writes a file that shows the parameters of a checkpoint whole,
+/weight/layers.3.gate and so on, without copying them. BF16 stands as its 16 bits. Refuses if a file is missing."""
+import argparse
+import os
+
+from validate import libraries
+
+libraries.need()
+
+import h5py  # noqa: E402
+import numpy as np  # noqa: E402
+
+
+def rectangles(first, count, columns):
+    """(first element, rows, row, column, width): the end of a row, whole rows, the beginning of a row."""
+    end, at = first + count, first
+    while at < end:
+        row, column = divmod(at, columns)
+        whole = column == 0 and end - at >= columns
+        rows, width = ((end - at) // columns, columns) if whole else (1, min(columns - column, end - at))
+        yield at - first, rows, row, column, width
+        at += rows * width
+
+
+def datasets(path):
+    """First byte -> (name, elements, type) of each dataset of a rank's file."""
+    found = {}
+    with h5py.File(path) as file:
+        file.visititems(lambda name, d: found.update({d.id.get_offset(): (name, d.size, d.dtype)})
+                        if isinstance(d, h5py.Dataset) else None)
+    return dict(sorted(found.items()))
+
+
+def view(folder, output):
+    index = h5py.File(os.path.join(folder, "index.h5"))
+    blocks = {name: index["blocks/" + name][()] for name in index["blocks"]}
+    f = {name: index["fragments/" + name][()] for name in index["fragments"]}
+    files = {rank: os.path.abspath(os.path.join(folder, f"rank-{rank:05d}.h5")) for rank in set(f["rank"])}
+    contents = {rank: datasets(path) for rank, path in files.items()}    # a missing file is an error here
+    height = {p: int(blocks["rows"][blocks["parameter"] == p].sum()) for p in set(blocks["parameter"])}
+    with h5py.File(output, "w", libver="latest") as out:
+        for b, parameter in enumerate(blocks["parameter"]):
+            if blocks["block"][b] > 0:
+                continue
+            for state in ("weight", "first_moment", "second_moment"):
+                kind = {2: np.uint16, 4: np.float32}[int(blocks[state + "_bytes"][b])]
+                whole = h5py.VirtualLayout((height[parameter], int(blocks["columns"][b])), kind)
+                for i in np.flatnonzero(f["parameter"] == parameter):
+                    rank, byte = f["rank"][i], f[state + "_at"][i]
+                    begin = max(at for at in contents[rank] if at <= byte)
+                    name, elements, _ = contents[rank][begin]
+                    source = h5py.VirtualSource(files[rank], name, (elements,), kind)
+                    at = (byte - begin) // np.dtype(kind).itemsize
+                    for skip, rows, row, column, width in rectangles(f["first"][i], f["count"][i], f["columns"][i]):
+                        row, column = row + f["first_row"][i], column + f["first_column"][i]
+                        part = source[at + skip:at + skip + rows * width]
+                        whole[row:row + rows, column:column + width] = part
+                out.create_virtual_dataset(f"{state}/{blocks['name'][b].decode()}", whole)
+
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("folder")
+parser.add_argument("-o", default="view.h5", metavar="FILE")
+arguments = parser.parse_args()
+view(arguments.folder, arguments.o)

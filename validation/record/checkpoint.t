@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""Checkpoints that are damaged, killed while they are written, or have no room: a load is refused or right, and never a
+part of one. 200 changes, 40 kills, three full disks; marked long, ten times as many."""
+
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from runs import LONG, SHAPE, TOP, XGSW, Place, Tap, ranks_of
+
+import h5py  # isort: skip
+
+HEAD = "a test\nof checkpoints\nrecord = none\n" + SHAPE.format(64).replace("layers = 2", "layers = 1")
+SAVES = HEAD + "steps = 4\ncheckpoint = ck\ncheckpoint_every = 2\n[llama3.1-8b]\n"
+LOADS = HEAD + "steps = 1\nload = ck\n[llama3.1-8b]\n"
+SAVED = re.compile(r"^Global Checkpoint Save : Rank: 0 : Iteration: (\d+) : Start time: \d+\.\d{3}s : Save duration: "
+                   r"\d+\.\d{3}s$", re.M)
+LOADED = re.compile(r"^Loaded     step (\d+): ", re.M)
+LOSS = re.compile(r"reduced_train_loss: (\S+)")
+TIMES = 10 if LONG else 1
+
+
+def load(checkpoint, deck=LOADS, files=None):
+    """One rank that loads it: status, output and errors."""
+    place = Place(deck)
+    os.symlink(checkpoint, place.file("ck"))
+    limit = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))) if files else None
+    done = subprocess.run([XGSW, "deck.dat"], cwd=place.path, capture_output=True, text=True, check=False, timeout=60,
+                          env=dict(os.environ, OMP_NUM_THREADS="1"), preexec_fn=limit)
+    place.close()
+    return done
+
+
+def flip(draw, folder, _):
+    path = os.path.join(folder, draw.choice(sorted(os.listdir(folder))))
+    with open(path, "r+b") as file:
+        at = draw.randrange(os.path.getsize(path))
+        file.seek(at)
+        old = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([old ^ 1 << draw.randrange(8)]))
+    return f"{os.path.basename(path)}, byte {at}"
+
+
+def cut(draw, folder, _):
+    path = os.path.join(folder, draw.choice(sorted(os.listdir(folder))))
+    os.truncate(path, draw.randrange(os.path.getsize(path)))
+    return f"{os.path.basename(path)} cut"
+
+
+def swap(_, folder, __):
+    first, second = (os.path.join(folder, f"rank-0000{rank}.h5") for rank in (0, 1))
+    os.rename(first, first + "x")
+    os.rename(second, first)
+    os.rename(first + "x", second)
+    return "files of two ranks swapped"
+
+
+def remove(draw, folder, _):
+    name = draw.choice(sorted(os.listdir(folder)))
+    os.remove(os.path.join(folder, name))
+    return f"{name} removed"
+
+
+def replace(draw, folder, other):
+    name = draw.choice(sorted(os.listdir(folder)))
+    shutil.copy(os.path.join(other, name), os.path.join(folder, name))
+    return f"{name} of another step"
+
+
+def change(number, whole, other, right):
+    """Changes a copy at random; returns what was done, whether it was refused, and what is wrong."""
+    draw, folder = random.Random(number), tempfile.mkdtemp()
+    shutil.copytree(whole, folder, dirs_exist_ok=True)
+    way = (flip, flip, flip, cut, swap, remove, replace)[number % 7]
+    done = way(draw, folder, other)
+    run = load(folder)
+    shutil.rmtree(folder)
+    refused = run.returncode == 2 and run.stderr.startswith("xgsw: load: ") and not LOSS.search(run.stdout)
+    same = run.returncode == 0 and LOSS.findall(run.stdout) == right
+    return done, refused, "" if refused or same else f"{done}: status {run.returncode}: {run.stderr[-300:]}"
+
+
+def damage(tap, saved):
+    whole, other = os.path.join(saved, "step-00000004"), os.path.join(saved, "step-00000002")
+    clean = load(whole)
+    right = LOSS.findall(clean.stdout)
+    with ThreadPoolExecutor(2) as pool:
+        ends = list(pool.map(lambda number: change(number, whole, other, right), range(200 * TIMES)))
+    wrong = [sentence for _, _, sentence in ends if sentence]
+    refused = sum(refused for _, refused, _ in ends)
+    tap.ok(clean.returncode == 0 and right and not wrong and refused > 0.8 * len(ends),
+           f"{len(ends)} changes of a checkpoint, {refused} of them refused, the others without effect",
+           "\n".join(wrong) or clean.stderr)
+    for files in range(4, 12):
+        run = load(whole, files=files)
+        if run.returncode == 0 and LOSS.findall(run.stdout) != right:
+            tap.ok(False, f"{files} open files: another loss")
+
+
+def refusals(tap, saved):
+    for keys, words in (("seed = 7\n", "was saved with seed 1, and the deck has 7"),
+                        ("precision = bf16\n", "was saved with precision fp32, and the deck has bf16")):
+        deck = LOADS.replace("precision = fp32\n", "") if "precision" in keys else LOADS
+        run = load(saved, deck.replace("steps = 1\n", "steps = 1\n" + keys))
+        tap.ok(run.returncode == 2 and words in run.stderr, f"a deck with another {keys.split()[0]} is refused", run.stderr)
+    run = load("/nowhere")
+    tap.ok(run.returncode == 2 and "has no whole checkpoint" in run.stderr, "no checkpoint is refused", run.stderr)
+
+
+def kill(number):
+    """Kills a run of many saves; returns how many were said, and what is wrong."""
+    draw, place = random.Random(number), Place(SAVES.replace("steps = 4", "steps = 4000"))
+    run = place.start(2)
+    place.wait_for("Global Checkpoint Save", run)
+    time.sleep(draw.uniform(0.0, 0.3))
+    for process in ranks_of(run)[:1 + number % 2]:
+        os.kill(process, signal.SIGKILL)
+    run.wait(timeout=60)
+    said = [int(step) for step in SAVED.findall(place.text("out"))]
+    loaded = load(place.file("ck"))
+    step = int((LOADED.findall(loaded.stdout) or ["-1"])[0])
+    place.close()
+    wrong = loaded.returncode or not said or step < said[-1]
+    return len(said), f"said {said[-1:]}, loaded {step}: {loaded.stderr[-300:]}" if wrong else ""
+
+
+def kills(tap):
+    with ThreadPoolExecutor(2) as pool:
+        ends = list(pool.map(kill, range(40 * TIMES)))
+    wrong = [sentence for _, sentence in ends if sentence]
+    tap.ok(not wrong, f"{len(ends)} kills during {sum(said for said, _ in ends)} saves: the last that was said, or a later "
+           "one, loads", "\n".join(wrong))
+
+
+def full_disks(tap):
+    """Room for nothing, for one of two checkpoints, and for the files of the second but not for its index."""
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
+        return tap.ok(True, "full disks # SKIP nothing can be mounted here")
+    script = 'mount -t tmpfs -o size="$1"k none ck && "$2" deck.dat >out 2>err; status=$?; cp -a ck kept; exit $status'
+    base = sum(os.path.getsize(os.path.join(root, name)) for root, _, names in os.walk(full_disks.saved) for name in names)
+    one, wrong, failed = base // 2048, [], 0
+    for size in [one // 2, 3 * one // 2, 2 * one - 16] if not LONG else range(one // 2, 3 * one, one // 12):
+        place = Place(SAVES.replace("[", "checkpoint_keep = 9\n["))
+        os.mkdir(place.file("ck"))
+        done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", str(size), XGSW], cwd=place.path, check=False,
+                              env=dict(os.environ, OMP_NUM_THREADS="1"))
+        text, whole = place.text("out"), os.listdir(place.file("kept"))
+        failed += done.returncode == 87
+        told = "NOT SAVED: step" in text and ("No space left" in text or " GB are free" in text or "HDF5" in text)
+        if done.returncode not in (0, 87) or (done.returncode == 87) != told or any(".tmp" in name for name in whole):
+            wrong.append(f"{size} KiB: status {done.returncode}, {whole}: {text[-700:]}")
+        if whole and load(place.file("kept")).returncode:
+            wrong.append(f"{size} KiB: what is kept does not load")
+        place.close()
+    tap.ok(not wrong and failed, f"full disks: {failed} runs ended with 87 and said why, and what they kept loads",
+           "\n".join(wrong))
+
+
+def view(tap, saved):
+    """Parameters that are put together by another program have the sums of the index."""
+    output = os.path.join(saved, "view.h5")
+    done = subprocess.run(["validation/checkpoint_view.py", os.path.join(saved, "step-00000004"), "-o", output],
+                          capture_output=True, text=True, check=False)
+    wrong = []
+    with h5py.File(os.path.join(saved, "step-00000004", "index.h5")) as index, h5py.File(output) as whole:
+        for name, bits in zip(index["blocks/name"].asstr()[()], index["blocks/first_moment_bits"][()]):
+            if int(whole[f"first_moment/{name}"][()].view("u4").astype("u8").sum()) != int(bits) % 2**64:
+                wrong.append(name)
+    os.remove(output)
+    tap.ok(done.returncode == 0 and not wrong, "a view of whole parameters has the sums of the index", wrong or done.stderr)
+
+
+def main():
+    tap, first = Tap(), Place(SAVES)
+    status, text, error = first.run(2)
+    full_disks.saved = first.file("ck")
+    tap.ok(status == 0 and [int(step) for step in SAVED.findall(text)] == [2, 4], "two saves, as the recipe says them", error)
+    view(tap, first.file("ck"))
+    damage(tap, first.file("ck"))
+    refusals(tap, first.file("ck"))
+    kills(tap)
+    full_disks(tap)
+    first.close()
+    tap.done()
+
+
+os.chdir(TOP)
+main()
