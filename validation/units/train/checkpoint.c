@@ -152,12 +152,15 @@ static bench_case draw_other(source *s, const bench_case *a, char keys[KEY_BYTES
     }
 }
 
+/* The emulator is slow. */
+static bool is_quick(void) { return tests_cuda() && !test_is_long(); }
+
 static void drawn_pairs(void **state)
 {
     static const char *const workloads[] = { llama3, llama2, nemotron4, gpt3_175b, grok1 };
     uint32_t seed = seed_of_test();
     (void)state;
-    for (int w = 0; w < 5; w++) {
+    for (int w = 0; w < (is_quick() ? 1 : 5); w++) {
         source s = { .workload = workloads[w], .seed = seed };
         for (int i = 0; i < (tests_cuda() ? 1 : test_is_long() ? PAIRS_LONG : PAIRS); i++) {
             char keys[KEY_BYTES], other[KEY_BYTES];
@@ -178,7 +181,7 @@ static void fp8_pairs(void **state)
                  { llama2, "precision = fp8; fp8_scaling = current; tensor = 2; layers = 2",
                    "precision = fp8; fp8_scaling = current; shard = 2; layers = 2" } };
     (void)state;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2 && !is_quick(); i++)
         pair(case_for(list[i].workload, list[i].keys), case_for(list[i].workload, list[i].other), list[i].keys,
              list[i].other);
 }
