@@ -24,39 +24,36 @@ def rectangles(first, count, columns):
 
 
 def datasets(path):
-    """First byte -> (name, elements, type) of each dataset of a rank's file."""
+    """First byte -> (name, elements) of each dataset of a rank's file."""
     found = {}
     with h5py.File(path) as file:
-        file.visititems(lambda name, d: found.update({d.id.get_offset(): (name, d.size, d.dtype)})
+        file.visititems(lambda name, d: found.update({d.id.get_offset(): (name, d.size)})
                         if isinstance(d, h5py.Dataset) else None)
-    return dict(sorted(found.items()))
+    return found
 
 
 def view(folder, output):
     index = h5py.File(os.path.join(folder, "index.h5"))
-    blocks = {name: index["blocks/" + name][()] for name in index["blocks"]}
-    f = {name: index["fragments/" + name][()] for name in index["fragments"]}
+    names, *shape = (index["parameters/" + name][()] for name in ("name", "rows", "columns"))
+    f = dict(zip(index["fragments"].attrs["columns"].astype(str), index["fragments"][()].T))
     files = {rank: os.path.abspath(os.path.join(folder, f"rank-{rank:05d}.h5")) for rank in set(f["rank"])}
     contents = {rank: datasets(path) for rank, path in files.items()}    # a missing file is an error here
-    height = {p: int(blocks["rows"][blocks["parameter"] == p].sum()) for p in set(blocks["parameter"])}
     with h5py.File(output, "w", libver="latest") as out:
-        for b, parameter in enumerate(blocks["parameter"]):
-            if blocks["block"][b] > 0:
-                continue
+        for parameter in sorted(set(f["parameter"])):
+            parts = np.flatnonzero(f["parameter"] == parameter)
             for state in ("weight", "first_moment", "second_moment"):
-                kind = {2: np.uint16, 4: np.float32}[int(blocks[state + "_bytes"][b])]
-                whole = h5py.VirtualLayout((height[parameter], int(blocks["columns"][b])), kind)
-                for i in np.flatnonzero(f["parameter"] == parameter):
+                kind = {2: np.uint16, 4: np.float32}[int(f[state + "_bytes"][parts[0]])]
+                whole = h5py.VirtualLayout((int(shape[0][parameter]), int(shape[1][parameter])), kind)
+                for i in parts:
                     rank, byte = f["rank"][i], f[state + "_at"][i]
                     begin = max(at for at in contents[rank] if at <= byte)
-                    name, elements, _ = contents[rank][begin]
+                    name, elements = contents[rank][begin]
                     source = h5py.VirtualSource(files[rank], name, (elements,), kind)
                     at = (byte - begin) // np.dtype(kind).itemsize
                     for skip, rows, row, column, width in rectangles(f["first"][i], f["count"][i], f["columns"][i]):
                         row, column = row + f["first_row"][i], column + f["first_column"][i]
-                        part = source[at + skip:at + skip + rows * width]
-                        whole[row:row + rows, column:column + width] = part
-                out.create_virtual_dataset(f"{state}/{blocks['name'][b].decode()}", whole)
+                        whole[row:row + rows, column:column + width] = source[at + skip:at + skip + rows * width]
+                out.create_virtual_dataset(f"{state}/{names[parameter].decode()}", whole)
 
 
 parser = argparse.ArgumentParser(description=__doc__)

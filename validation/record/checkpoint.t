@@ -171,8 +171,10 @@ def view(tap, saved):
                           capture_output=True, text=True, check=False)
     wrong = []
     with h5py.File(os.path.join(saved, "step-00000004", "index.h5")) as index, h5py.File(output) as whole:
-        for name, bits in zip(index["blocks/name"].asstr()[()], index["blocks/first_moment_bits"][()]):
-            if int(whole[f"first_moment/{name}"][()].view("u4").astype("u8").sum()) != int(bits) % 2**64:
+        table = dict(zip(index["fragments"].attrs["columns"].astype(str), index["fragments"][()].T))
+        for number, name in enumerate(index["parameters/name"].asstr()[()]):
+            bits = table["first_moment_sum"][table["parameter"] == number].astype("u8").sum()
+            if whole[f"first_moment/{name}"][()].view("u4").astype("u8").sum() != bits:
                 wrong.append(name)
     os.remove(output)
     tap.ok(done.returncode == 0 and not wrong, "a view of whole parameters has the sums of the index", wrong or done.stderr)

@@ -1,56 +1,73 @@
-/* Fragments of a rank's share, and what they have in common with others. */
+/* Fragments of a rank's share, their sums, and what they have in common with others. */
 #include "bench/checkpoint/fragments.h"
 #include "base/memory.h"
+#include <stdio.h>
 
 const char *const state_names[STATES] = { "weight", "first_moment", "second_moment" };
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-int64_t block_rows(int64_t columns) { return ((int64_t)1 << 32) / columns; }
+static int64_t block_rows(int64_t columns) { return ((int64_t)1 << 32) / columns; }
+
+static tensor state_of(const bucket *b, saved_state s)
+{
+    return s == STATE_WEIGHT ? master_shard(b) : s == STATE_FIRST_MOMENT ? b->first : b->second;
+}
+
+/* /bucket-0003/first_moment */
+static void add_datasets(own_fragments *own, const bucket *b, int number)
+{
+    for (int s = 0; s < STATES; s++) {
+        tensor x = state_of(b, (saved_state)s);
+        raw_dataset *d = &own->dataset[own->datasets++];
+        *d = (raw_dataset){ .type = x.type, .elements = tensor_elements(&x) };
+        snprintf(d->group, sizeof d->group, "bucket-%04d", number);
+        snprintf(d->name, sizeof d->name, "%s", state_names[s]);
+        own->bytes += (double)d->elements * (double)dtype_bytes(d->type);
+    }
+}
 
 /* Cuts what is owned of a row of the table where a block of the parameter ends. */
-static void add_row(own_fragments *own, const trainer *t, int row)
+static void add_row(own_fragments *own, const trainer *t, const param *p, fragment f)
 {
-    const param *p = &t->stage.params.row[row];
     const bucket *b = &t->stage.params.buckets[p->bucket];
-    fragment f = param_owned(&t->stage.params, row);
     int64_t columns = p->part.columns, rows = block_rows(p->rule.columns);
     int64_t end = smaller(f.first + f.count, p->part.filled_rows * columns);
     for (int64_t at = f.first, next; at < end; at = next) {
+        own_fragment *o = &own->list[own->count++];
         int64_t block = (p->part.first_row + at / columns) / rows;
         next = smaller(end, ((block + 1) * rows - p->part.first_row) * columns);
-        own->list[own->count++] = (own_fragment){ .of = { .logical = p->logical,
-                                                          .block = block,
-                                                          .rank = t->mesh->rank,
-                                                          .first_row = p->part.first_row,
-                                                          .first_column = p->part.first_column,
-                                                          .columns = columns,
-                                                          .first = at,
-                                                          .count = next - at },
-                                                  .p = p,
-                                                  .b = b,
-                                                  .in_shard = p->offset + at - b->shard_first,
-                                                  .counts = bucket_first_owner(b) };
+        o->of = (saved_fragment){ p->logical, block, t->mesh->rank, p->part.first_row, p->part.first_column,
+                                  columns,    at,    next - at };
+        for (int s = 0; s < STATES; s++) o->of.bytes[s] = (int64_t)dtype_bytes(state_of(b, (saved_state)s).type);
+        o->p = p, o->b = b;
+        o->in_shard = p->offset + at - b->shard_first;
+        o->counts = bucket_first_owner(b);
+        o->dataset = own->datasets - STATES;
     }
 }
 
 own_fragments fragments_of(const trainer *t)
 {
     own_fragments own = { 0 };
+    const param_table *p = t ? &t->stage.params : NULL;
     int64_t most = 0;
-    for (int i = 0; t && i < t->stage.params.rows; i++)
-        most += 2 + t->stage.params.row[i].rule.rows / block_rows(t->stage.params.row[i].rule.columns);
+    for (int i = 0; t && i < p->rows; i++) most += 2 + p->row[i].rule.rows / block_rows(p->row[i].rule.columns);
     own.list = allocate(most, sizeof *own.list, "the fragments of a checkpoint");
-    for (int i = 0; t && i < t->stage.params.rows; i++) add_row(&own, t, i);
+    own.dataset = allocate(t ? p->bucket_count * STATES : 0, sizeof *own.dataset, "the datasets of a checkpoint");
+    for (int i = 0; t && i < p->rows; i++) {
+        const bucket *b = &p->buckets[p->row[i].bucket];
+        if (i == b->first_param && bucket_first_owner(b)) add_datasets(&own, b, p->row[i].bucket);
+        add_row(&own, t, &p->row[i], param_owned(p, i));
+    }
     return own;
 }
 
-void fragments_free(own_fragments *own) { free(own->list); }
-
-tensor state_of(const bucket *b, saved_state s)
+void fragments_free(own_fragments *own)
 {
-    return s == STATE_WEIGHT ? master_shard(b) : s == STATE_FIRST_MOMENT ? b->first : b->second;
+    free(own->list);
+    free(own->dataset);
 }
 
 tensor fragment_view(const own_fragment *o, saved_state s, int64_t from, int64_t count)
@@ -58,8 +75,24 @@ tensor fragment_view(const own_fragment *o, saved_state s, int64_t from, int64_t
     return tensor_slice(state_of(o->b, s), 0, o->in_shard + from, count);
 }
 
+/* Places count from 0 here: they fit 32 bits, so that a product is one instruction. */
+#define ADD_BITS(type)                                                                                                 \
+    static void add_##type(const type *x, int64_t count, int64_t first, uint64_t sum[SUMS])                            \
+    {                                                                                                                  \
+        uint64_t bits = 0, places = 0;                                                                                 \
+        _Pragma("omp simd reduction(+ : bits, places)") for (int64_t i = 0; i < count; i++)                            \
+        {                                                                                                              \
+            bits += x[i];                                                                                              \
+            places += (uint64_t)(uint32_t)i * x[i];                                                                    \
+        }                                                                                                              \
+        sum[SUM_BITS] += bits;                                                                                         \
+        sum[SUM_PLACES] += places + (uint64_t)(first + 1) * bits;                                                      \
+    }
+ADD_BITS(uint32_t)
+ADD_BITS(uint16_t)
+
 /* Rows that are whole follow one another in the parameter, too. */
-void fragment_sums(const saved_fragment *f, int64_t whole, int64_t from, int64_t count, const void *x, size_t bytes,
+void fragment_sums(const saved_fragment *f, int64_t whole, int64_t from, int64_t count, const void *x, saved_state s,
                    uint64_t sum[SUMS])
 {
     int64_t first_row = f->first_row - f->block * block_rows(whole);
@@ -67,72 +100,60 @@ void fragment_sums(const saved_fragment *f, int64_t whole, int64_t from, int64_t
         int64_t at = f->first + from + done, column = at % f->columns;
         n = f->columns == whole ? count - done : smaller(f->columns - column, count - done);
         int64_t place = (first_row + at / f->columns) * whole + f->first_column + column;
-        bits_add((const char *)x + (size_t)done * bytes, bytes, n, place, sum);
+        if (f->bytes[s] == sizeof(uint32_t)) add_uint32_t((const uint32_t *)x + done, n, place, sum);
+        else add_uint16_t((const uint16_t *)x + done, n, place, sum);
     }
 }
 
-int fragment_order(const saved_fragment *a, const saved_fragment *b)
+int fragment_order(const void *a, const void *b)
 {
-    if (a->logical != b->logical) return a->logical < b->logical ? -1 : 1;
-    return (a->block > b->block) - (a->block < b->block);
+    const saved_fragment *x = a, *y = b;
+    if (x->logical != y->logical) return x->logical < y->logical ? -1 : 1;
+    return (x->block > y->block) - (x->block < y->block);
 }
 
-/* A span of elements, numbered as a fragment numbers them from the start of its matrix. */
+/* The same elements as one row, if they follow one another in the other fragment's matrix, too. */
+static saved_fragment flattened(const saved_fragment *f, int64_t first_row)
+{
+    return (saved_fragment){ .columns = INT64_MAX / 2,
+                             .first = (f->first_row - first_row) * f->columns + f->first,
+                             .count = f->count };
+}
+
+/* The columns of the parameter that a fragment has in a row, from `from` to before `end`. */
 typedef struct {
     int64_t from, end;
-} span_of_elements;
-
-/* Where elements of one fragment's matrix lie in the other's, if both have the same columns. */
-static int64_t shift_between(const saved_fragment *own, const saved_fragment *saved)
+} column_span;
+static column_span span_in_row(const saved_fragment *f, int64_t row)
 {
-    return (own->first_row - saved->first_row) * own->columns;
+    int64_t start = (row - f->first_row) * f->columns, shift = f->first_column - start;
+    return (column_span){ larger(f->first, start) + shift, smaller(f->first + f->count, start + f->columns) + shift };
 }
 
-static span_of_elements meet(span_of_elements a, span_of_elements b)
+static int64_t first_row_of(const saved_fragment *f) { return f->first_row + f->first / f->columns; }
+static int64_t last_row_of(const saved_fragment *f) { return f->first_row + (f->first + f->count - 1) / f->columns; }
+
+static int64_t from_start(const saved_fragment *f, int64_t row, int64_t column)
 {
-    return (span_of_elements){ larger(a.from, b.from), smaller(a.end, b.end) };
+    return (row - f->first_row) * f->columns + column - f->first_column - f->first;
 }
 
-/* The elements of a row of the parameter that the span has, as columns of the parameter. */
-static span_of_elements columns_in_row(const saved_fragment *f, span_of_elements s, int64_t row)
-{
-    int64_t start = (row - f->first_row) * f->columns;
-    span_of_elements in = meet(s, (span_of_elements){ start, start + f->columns });
-    return (span_of_elements){ in.from - start + f->first_column, in.end - start + f->first_column };
-}
-
-/* Sets the run to what both have of a row; its count is 0 or less if that is nothing. */
-static void run_in_row(const saved_fragment *own, span_of_elements a, const saved_fragment *saved, span_of_elements b,
-                       int64_t row, shared_run *r)
-{
-    span_of_elements both = meet(columns_in_row(own, a, row), columns_in_row(saved, b, row));
-    r->own = (row - own->first_row) * own->columns + both.from - own->first_column - own->first;
-    r->saved = (row - saved->first_row) * saved->columns + both.from - saved->first_column - saved->first;
-    r->count = both.end - both.from;
-}
-
-static bool next_row(const saved_fragment *own, span_of_elements a, const saved_fragment *saved, span_of_elements b,
-                     shared_run *r)
-{
-    int64_t row = r->count ? own->first_row + (own->first + r->own) / own->columns + 1
-                           : larger(own->first_row + a.from / own->columns, saved->first_row + b.from / saved->columns);
-    int64_t last =
-        smaller(own->first_row + (a.end - 1) / own->columns, saved->first_row + (b.end - 1) / saved->columns);
-    for (r->count = 0; row <= last && r->count <= 0; row++) run_in_row(own, a, saved, b, row, r);
-    return r->count > 0;
-}
-
-/* Matrices of the same columns share one run; others have one in each row. */
 bool fragment_next_run(const saved_fragment *own, int64_t from, int64_t count, const saved_fragment *saved,
                        shared_run *r)
 {
-    span_of_elements a = { own->first + from, own->first + from + count },
-                     b = { saved->first, saved->first + saved->count };
-    if (own->columns != saved->columns || own->first_column != saved->first_column)
-        return next_row(own, a, saved, b, r);
-    int64_t shift = shift_between(own, saved);
-    span_of_elements both = meet(a, (span_of_elements){ b.from - shift, b.end - shift });
-    if (r->count || both.from >= both.end) return false;
-    *r = (shared_run){ both.from - own->first, both.from + shift - saved->first, both.end - both.from };
-    return true;
+    saved_fragment a = *own, b = *saved;
+    a.first += from, a.count = count;
+    if (a.columns == b.columns && a.first_column == b.first_column)
+        a = flattened(&a, own->first_row), b = flattened(&b, own->first_row);
+    int64_t row = r->count ? a.first_row + (a.first + r->own - from) / a.columns + 1
+                           : larger(first_row_of(&a), first_row_of(&b)),
+            last = smaller(last_row_of(&a), last_row_of(&b));
+    for (; row <= last; row++) {
+        column_span x = span_in_row(&a, row), y = span_in_row(&b, row);
+        int64_t begin = larger(x.from, y.from);
+        *r = (shared_run){ from + from_start(&a, row, begin), from_start(&b, row, begin),
+                           smaller(x.end, y.end) - begin };
+        if (r->count > 0) return true;
+    }
+    return false;
 }

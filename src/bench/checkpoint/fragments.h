@@ -1,67 +1,61 @@
 /* checkpoint/: the state of training in files, saved by one layout and loaded into any.
  *
- * What a rank owns of the state, cut into fragments, and where the same elements lie in the files of a checkpoint.
- * The state of an element is its master weight (the weight itself where that is its own) and two moments. */
+ * What a rank owns of the state, cut into fragments, and where the same elements lie in the files of a checkpoint. An
+ * element's state is its master weight (the weight itself where that is its own) and two moments. */
 #pragma once
-#include "bench/checkpoint/sums.h"
+#include "bench/record/raw_file.h"
 #include "train/trainer.h"
 
 typedef enum { STATE_WEIGHT, STATE_FIRST_MOMENT, STATE_SECOND_MOMENT, STATES } saved_state;
 extern const char *const state_names[STATES];
 
-/* A block: rows of a parameter that together have at most 2^32 elements, so that its sums find every swap of two
- * elements. logical: the parameter's number (model/param.h). Sums are over all of its elements, each once. All members
- * have 8 bytes: the index has a column of each. */
-typedef struct {
-    int64_t logical, block;           /* block: number within the parameter */
-    int64_t first_row, rows, columns; /* of the parameter's whole matrix */
-    int64_t bytes[STATES];            /* of an element */
-    uint64_t sum[STATES][SUMS];
-} saved_block;
+/* Two sums that find damage, modulo 2^64: of an element's bits as an unsigned integer, and of (place + 1) bits, where
+ * its place is its number in the block. Partial sums of any partition add up, so a block has the same sums in every
+ * layout. One element that changed changes SUM_BITS. Two unequal ones that changed places change SUM_PLACES by
+ * (i - j)(a - b), which is not 0 modulo 2^64, since both factors are below 2^32. */
+typedef enum { SUM_BITS, SUM_PLACES, SUMS } bit_sum;
 
-/* Elements that follow one another in a rank's file. They are elements first to first + count - 1, row by row, of a
- * matrix of `columns` columns whose first element is element [first_row, first_column] of the parameter. */
+/* Elements first to first + count - 1, row by row, of a matrix of `columns` columns whose first element is element
+ * [first_row, first_column] of a parameter. logical: the parameter's number (model/param.h). block: which rows, of
+ * which a block has as many as have 2^32 elements at most. They follow one another in the file of a rank, from byte
+ * `at`. All members are integers of 8 bytes: the index is a table of them. */
 typedef struct {
-    int64_t logical, block, rank;
-    int64_t first_row, first_column, columns, first, count;
-    int64_t at[STATES]; /* bytes from the start of the rank's file */
+    int64_t logical, block, rank, first_row, first_column, columns, first, count;
+    int64_t at[STATES], bytes[STATES]; /* bytes: of an element */
     uint64_t sum[STATES][SUMS];
 } saved_fragment;
+enum { FRAGMENT_COLUMNS = sizeof(saved_fragment) / sizeof(int64_t) };
 
-/* A fragment that this rank owns. */
+/* A fragment that this rank owns; `at` and `sum` are set as it is written. */
 typedef struct {
-    saved_fragment of; /* its places and sums are those of a file once they were written */
+    saved_fragment of;
     const param *p;
     const bucket *b;
-    int64_t in_shard; /* its first element, from the start of the bucket's shard */
-    bool counts;      /* this rank is the first of those that own it, and writes it */
+    int64_t in_shard, dataset; /* its first element in the bucket's shard; the first of the bucket's datasets */
+    bool counts;               /* this rank is the first of its owners, and writes it */
 } own_fragment;
 typedef struct {
-    int64_t count;
-    own_fragment *list; /* owned; fragments_free */
+    int64_t count, datasets;
+    own_fragment *list;
+    raw_dataset *dataset; /* of the buckets that count, one for each state: the rank's file */
+    double bytes;         /* of these */
 } own_fragments;
 
-/* Lists the fragments of a trainer's share, without padding, bucket by bucket; t NULL: none. No two of them overlap. */
+/* Lists what a trainer's rank owns, without padding; t NULL: nothing. No two fragments overlap. */
 own_fragments fragments_of(const trainer *t);
 void fragments_free(own_fragments *own);
-/* Returns what this rank owns of a bucket's state: [shard_elements]. */
-tensor state_of(const bucket *b, saved_state s);
-/* Returns elements from to from + count - 1 of the fragment (counted from its own first), flat. */
+/* Elements from to from + count - 1 of the fragment, flat. */
 tensor fragment_view(const own_fragment *o, saved_state s, int64_t from, int64_t count);
-
-/* Rows of a block of a parameter with so many columns. */
-int64_t block_rows(int64_t columns);
-/* Adds the sums of such elements, which lie in x with `bytes` bytes each. whole: columns of the parameter. */
-void fragment_sums(const saved_fragment *f, int64_t whole, int64_t from, int64_t count, const void *x, size_t bytes,
+/* Adds the sums of these elements, which lie in x. whole: columns of the parameter. */
+void fragment_sums(const saved_fragment *f, int64_t whole, int64_t from, int64_t count, const void *x, saved_state s,
                    uint64_t sum[SUMS]);
-/* Orders fragments by parameter, then by block. */
-int fragment_order(const saved_fragment *a, const saved_fragment *b);
+/* Orders fragments by parameter and block. */
+int fragment_order(const void *a, const void *b);
 
-/* Elements that two fragments of one block share, in runs: `own` elements from the start of one, `saved` from the start
- * of the other. */
+/* Elements that two fragments of one block share: `own` from the start of one, `saved` from the start of the other. */
 typedef struct {
     int64_t own, saved, count;
 } shared_run;
-/* The run after r within elements from to from + count - 1 of `own`; the first is that after { 0 }. False: no more. */
+/* The run after r among elements from to from + count - 1 of `own`; the first is that after { 0 }. False: no more. */
 bool fragment_next_run(const saved_fragment *own, int64_t from, int64_t count, const saved_fragment *saved,
                        shared_run *r);

@@ -2,23 +2,9 @@
 #include "bench/record/raw_file.h"
 #include <hdf5.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 enum { PAGE = 4096 };
-
-/* Everything here ends with the file: what a failed call leaves open is closed with it. */
-static bool mark_format(hid_t set)
-{
-    hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR);
-    H5Tset_size(type, strlen("bfloat16"));
-    hid_t attribute = H5Acreate2(set, "format", type, space, H5P_DEFAULT, H5P_DEFAULT);
-    bool marked = attribute >= 0 && H5Awrite(attribute, type, "bfloat16") >= 0;
-    H5Aclose(attribute);
-    H5Sclose(space);
-    H5Tclose(type);
-    return marked;
-}
 
 static bool add_dataset(hid_t file, hid_t layout, hid_t links, raw_dataset *d)
 {
@@ -27,8 +13,7 @@ static bool add_dataset(hid_t file, hid_t layout, hid_t links, raw_dataset *d)
     hid_t space = H5Screate_simple(1, &(hsize_t){ (hsize_t)d->elements }, NULL);
     hid_t type = d->type == BF16 ? H5T_STD_U16LE : H5T_IEEE_F32LE;
     hid_t set = H5Dcreate2(file, path, type, space, links, layout, H5P_DEFAULT);
-    bool added = set >= 0 && (d->type != BF16 || mark_format(set));
-    haddr_t at = added ? H5Dget_offset(set) : HADDR_UNDEF;
+    haddr_t at = set >= 0 ? H5Dget_offset(set) : HADDR_UNDEF;
     d->at = at == HADDR_UNDEF ? 0 : (int64_t)at;
     H5Dclose(set);
     H5Sclose(space);

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* BF16 becomes unsigned integers of 16 bits with the attribute format = "bfloat16". */
+/* BF16 becomes unsigned integers of 16 bits. */
 typedef struct {
     char group[24], name[24]; /* dataset /GROUP/NAME */
     dtype type;               /* F32 or BF16 */

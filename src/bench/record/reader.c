@@ -87,7 +87,7 @@ bool reader_integer(reader *r, const char *name, int64_t *value)
 int64_t *reader_integers(reader *r, const char *path, int64_t *count)
 {
     hid_t set = H5Dopen2(r->file, path, H5P_DEFAULT), space = set >= 0 ? H5Dget_space(set) : -1;
-    *count = space >= 0 && H5Sget_simple_extent_ndims(space) == 1 ? H5Sget_simple_extent_npoints(space) : -1;
+    *count = space >= 0 ? H5Sget_simple_extent_npoints(space) : -1;
     int64_t *values = *count >= 0 ? allocate(*count, sizeof *values, "a list of integers") : NULL;
     bool read = values && (*count == 0 || H5Dread(set, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0);
     if (space >= 0) H5Sclose(space);
