@@ -218,10 +218,11 @@ bool folder_newest(const char *parent, char whole[FOLDER_LENGTH])
 void folder_file_system(const char *folder, char type[32])
 {
     char line[4096], device[32];
-    struct stat s;
+    struct stat s = { 0 };
     FILE *mounts = fopen("/proc/self/mountinfo", "re");
     snprintf(type, 32, "unknown");
-    snprintf(device, sizeof device, " %u:%u ", stat(folder, &s) == 0 ? major(s.st_dev) : 0, minor(s.st_dev));
+    stat(folder, &s);
+    snprintf(device, sizeof device, " %u:%u ", major(s.st_dev), minor(s.st_dev));
     while (mounts && fgets(line, sizeof line, mounts)) {
         const char *end = strstr(line, " - ");
         if (end && strstr(line, device) && strstr(line, device) < end) sscanf(end, " - %31s", type);

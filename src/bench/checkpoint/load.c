@@ -143,7 +143,7 @@ bool checkpoint_suits(const bench_case *c, char reason[REASON_LENGTH])
 
 static void load_state(loading *l)
 {
-    l->files = rank_files_open(l->index.folder, l->reason);
+    l->files = rank_files_open(l->index.folder, false, l->reason);
     l->own = fragments_of(l->trainer);
     l->arrived = allocate(l->index.fragments, sizeof *l->arrived, "sums of a checkpoint");
     read_all(l);

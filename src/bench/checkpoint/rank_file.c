@@ -88,9 +88,9 @@ bool rank_file_write(const char *folder, const trainer *t, own_fragments *own, d
 
 /* ---- reading ---- */
 
-rank_files rank_files_open(const char *folder, char reason[CHECKPOINT_SENTENCE])
+rank_files rank_files_open(const char *folder, bool uncached, char reason[CHECKPOINT_SENTENCE])
 {
-    rank_files f = { .folder = folder, .reason = reason };
+    rank_files f = { .folder = folder, .uncached = uncached, .reason = reason };
     memset(f.file, -1, sizeof f.file);
     return f;
 }
@@ -101,8 +101,7 @@ void rank_files_close(rank_files *f)
         if (f->file[i] >= 0) close(f->file[i]);
 }
 
-/* The oldest of the open files makes room. The kernel forgets what it has of a file that is opened, so that what is
- * read comes from the disk. Returns -1 if it cannot be opened. */
+/* The oldest of the open files makes room. Returns -1 if it cannot be opened. */
 static int file_of(rank_files *f, int64_t rank, const char *path)
 {
     for (int i = 0; i < RANK_FILES; i++)
@@ -113,7 +112,7 @@ static int file_of(rank_files *f, int64_t rank, const char *path)
     f->next = (f->next + 1) % RANK_FILES;
     *file = open(path, O_RDONLY | O_CLOEXEC);
     if (*file < 0) refuse(f->reason, "open", path);
-    else posix_fadvise(*file, 0, 0, POSIX_FADV_DONTNEED);
+    else if (f->uncached) posix_fadvise(*file, 0, 0, POSIX_FADV_DONTNEED);
     return *file;
 }
 

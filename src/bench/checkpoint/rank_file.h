@@ -16,9 +16,10 @@ typedef struct {
     const char *folder;
     int64_t rank[RANK_FILES];
     int file[RANK_FILES], next; /* -1: the place is free */
+    bool uncached;              /* the kernel forgets what it has of a file that is opened */
     char *reason;               /* [CHECKPOINT_SENTENCE] */
 } rank_files;
-rank_files rank_files_open(const char *folder, char reason[CHECKPOINT_SENTENCE]);
+rank_files rank_files_open(const char *folder, bool uncached, char reason[CHECKPOINT_SENTENCE]);
 void rank_files_close(rank_files *f);
 /* False: a sentence. */
 bool rank_file_read(rank_files *f, int64_t rank, void *to, int64_t bytes, int64_t at);

@@ -74,7 +74,7 @@ static bool read_back(saving *s)
     char name[NAME_LENGTH];
     index_broadcast(&s->index);
     double begin = clock_seconds();
-    rank_files files = rank_files_open(s->folder.whole, s->reason);
+    rank_files files = rank_files_open(s->folder.whole, true, s->reason);
     for (const saved_fragment *f = s->index.fragment; f < s->index.fragment + s->index.fragments; f++) {
         snprintf(name, sizeof name, "parameter %lld", (long long)f->logical);
         for (int k = 0; k < STATES && f->rank == from && !s->reason[0]; k++)
