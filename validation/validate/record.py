@@ -10,7 +10,7 @@ from validate.findings import count
 
 RECORD_VERSION = 4
 # Of the run rules (validation/RULES.md).
-RULES_VERSION = "xgsw-2.3"
+RULES_VERSION = "xgsw-2.4"
 
 
 class Unreadable(Exception):

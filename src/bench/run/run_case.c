@@ -30,6 +30,7 @@ typedef struct {
     trainer *trainer;
     conserved_steps *sums;
     rank_window window;
+    bool profiles;                           /* the profiler captures what is submitted */
     int part;                                /* of the world: the ranks that take part */
     double before, spent_seconds, soak_ends; /* by this rank's clock */
 } timed_steps;
@@ -107,6 +108,18 @@ static void begin_window(timed_steps *x)
     if (x->soak_ends > 0.0) machine_keep_steps(m, x->r->seen.total);
 }
 
+/* Starts the profiler before the first step that it captures and stops it after the last one, on the ranks that the
+ * deck names. The host has then read all earlier steps. */
+static void profile(timed_steps *x, int64_t step, int64_t *read)
+{
+    const number_range *steps = &x->r->given->profile, *ranks = &x->r->given->profile_ranks;
+    bool on = step >= steps->first && step < steps->last && world_rank() >= ranks->first && world_rank() <= ranks->last;
+    if (on == x->profiles) return;
+    if (*read < step) finish_step(x, (*read)++);
+    machine_profile(x->trainer->machine, on);
+    x->profiles = on;
+}
+
 /* The first step counts from the moment at which all ranks are ready, the others from optimizer to optimizer. The host
  * is one step behind what it submits, but for the border of the measured window, where the seconds start at zero.
  * A look at the device costs the step nothing: its operations are submitted and run on. */
@@ -121,6 +134,7 @@ static void train(timed_steps *x)
     for (int64_t step = 0; !ended; step++) {
         if (step == warmup && read < step) finish_step(x, read++);
         if (step == warmup) begin_window(x);
+        profile(x, step, &read);
         activity_doing("step", step);
         trainer_step(t);
         if (step == warmup) x->window.window[0] = machine_device_of(t->kind);
@@ -130,6 +144,7 @@ static void train(timed_steps *x)
     }
     x->window.window[1] = machine_device_of(t->kind);
     finish_step(x, read);
+    if (x->profiles) machine_profile(t->machine, false);
     sampler_end(x->window.sampler);
     machine_sync(t->machine);
 }
@@ -270,6 +285,7 @@ static void compare_libraries(facts *f, const run_state *in)
     libraries_compare(&now, false, f->libraries_differ);
     if (in->libraries_differ[0]) snprintf(f->libraries_differ, sizeof f->libraries_differ, "%s", in->libraries_differ);
     snprintf(f->preloaded, sizeof f->preloaded, "%s", in->preloaded);
+    snprintf(f->profiled, sizeof f->profiled, "%s", in->profiled);
     libraries_free(&now);
 }
 

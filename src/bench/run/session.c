@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "bench/facts/accept.h"
 #include "bench/launch/preloaded.h"
+#include "bench/launch/profiler.h"
 #include "bench/record/place.h"
 #include "bench/record/provenance.h"
 #include "bench/report/title_lines.h"
@@ -141,6 +142,7 @@ int session_run(const session *s, const deck *d)
     in.load = a.load;
     libraries_compare(run.libraries, true, in.libraries_differ);
     preloaded_complaint(run.libraries, in.preloaded);
+    profiler_complaint(in.profiled);
     machine_share_devices(a.load.sharing > 1);
     int status = STATUS_REFUSED;
     activity_doing("opening the record", -1);

@@ -1,5 +1,6 @@
 /* cuda/: the CUDA machine. Its queues and its table of functions lie here, the rest in the folders below. */
 #include "machine/cuda/attention/attention.h"
+#include "machine/cuda/device/call.h"
 #include "machine/cuda/device/device.h"
 #include "machine/cuda/device/environment.h"
 #include "machine/cuda/device/memory.h"
@@ -8,6 +9,7 @@
 #include "machine/cuda/transfers/communicators.h"
 #include "machine/cuda/transfers/windows.h"
 #include "machine/cuda/versions.h"
+#include <cuda_profiler_api.h>
 #include <stdio.h>
 
 /* Of the processor: one submits, the others are the communicators' own. */
@@ -29,6 +31,8 @@ static machine_device device(void)
     d.communicator_bytes = communicators_bytes();
     return d;
 }
+
+static void profile(bool on) { CUDA_CHECK(on ? cudaProfilerStart() : cudaProfilerStop()); }
 
 const backend *cuda_backend(void)
 {
@@ -58,6 +62,7 @@ const backend *cuda_backend(void)
         .sync = cuda_executor_sync,
         .upload = cuda_executor_upload,
         .download = cuda_executor_download,
+        .profile = profile,
     };
     return &table;
 }

@@ -2,6 +2,7 @@
 #include "machine/queue/machine_state.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "machine/ranges/ranges.h"
 
 machine *machine_open(const machine_options *options)
 {
@@ -17,6 +18,7 @@ machine *machine_open(const machine_options *options)
 
 void machine_close(machine *m)
 {
+    ranges_leave();
     m->backend->close(m->state);
     if (m->prover) m->prover->close(m->proving);
     hazard_close(m->hazard);
@@ -42,6 +44,7 @@ void mark_sync(mark m)
 {
     if (!m.queue) return;
     machine *owner = m.queue->machine;
+    ranges_leave();
     owner->backend->sync(owner->state, m.queue->index, m.serial);
 }
 
@@ -67,6 +70,14 @@ void machine_step(machine *m, int64_t step)
     m->now.step = step;
     m->waits = 0;
     if (m->prover) m->prover->step(m->proving, step);
+}
+
+void machine_profile(machine *m, bool on)
+{
+    machine_sync(m);
+    if (on && m->backend->profile) m->backend->profile(true);
+    ranges_capture(on);
+    if (!on && m->backend->profile) m->backend->profile(false);
 }
 
 preparation machine_prepared(machine *m) { return m->backend->prepared(m->state); }

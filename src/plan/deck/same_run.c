@@ -7,6 +7,7 @@ static bool is_fp8(const bench_case *c) { return c->precision == PRECISION_FP8; 
 static bool is_hostile(const bench_case *c) { return c->order == ORDER_HOSTILE; }
 static bool has_experts(const bench_case *c) { return c->model.experts > 0; }
 static bool is_on_cuda(const bench_case *c) { return c->backend == BACKEND_CUDA; }
+static bool profiles(const bench_case *c) { return c->profile.last > 0; }
 static bool expects(const bench_case *c) { return c->expect != EXPECT_NONE; }
 static bool has_tensor_ranks(const bench_case *c) { return c->layout.degree[AXIS_TENSOR] > 1; }
 static bool has_owners(const bench_case *c) { return c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_CONTEXT] > 1; }
@@ -24,6 +25,7 @@ static const struct {
     { KEY_FP8_SCALING, is_fp8, "precision is fp8" },
     { KEY_ORDER_SEED, is_hostile, "order is hostile" },
     { KEY_TOLERANCE, expects, "expect is given" },
+    { KEY_PROFILE_RANKS, profiles, "profile is given" },
     { KEY_CAPACITY, has_experts, NULL },
     { KEY_STRIPS, has_tensor_ranks, NULL },
     { KEY_SHARDING, has_owners, NULL },
