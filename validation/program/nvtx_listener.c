@@ -1,6 +1,6 @@
-/* A tool as NVTX loads it (NVTX_INJECTION64_PATH): writes every range of the domain xgsw into XGSW_RANGES.RANK, a line
- * for each call: "= NAME" registers a name, "> NAME PAYLOAD" and "<" are nested ranges, "[ ID NAME PAYLOAD" and "] ID"
- * are others. NVTX's interface is spelled out here, so that it compiles without its header. */
+/* A tool as NVTX loads it (NVTX_INJECTION64_PATH): writes the calls for the domain xgsw into XGSW_RANGES.RANK, a line
+ * each: "= NAME" registers, "> PAYLOAD NAME" and "<" are nested ranges, "[ ID PAYLOAD NAME" and "] ID" others; payload
+ * -: none. NVTX's interface is spelled out, so that it compiles without its header. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,8 +36,8 @@ static char *register_string(const char *domain, const char *text)
 
 static void write_event(const event *e)
 {
-    fprintf(to, "%s", e->message);
-    fprintf(to, e->payload_type == NO_PAYLOAD ? "\n" : " %lld\n", (long long)e->payload);
+    if (e->payload_type == NO_PAYLOAD) fprintf(to, "- %s\n", e->message);
+    else fprintf(to, "%lld %s\n", (long long)e->payload, e->message);
 }
 
 static int push(const char *domain, const event *e)
