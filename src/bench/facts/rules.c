@@ -99,10 +99,6 @@ static void placed_as_the_recipe(const case_result *r, reasons *to)
 static void without_preloads(const case_result *r, reasons *to)
 {
     if (r->seen.preloaded[0]) reasons_add(to, "preloaded", -1, "preloaded: %s", r->seen.preloaded);
-}
-
-static void without_profilers(const case_result *r, reasons *to)
-{
     if (r->seen.profiled[0]) reasons_add(to, "profiled", -1, "profiled: %s", r->seen.profiled);
 }
 
@@ -219,11 +215,11 @@ static void to_its_end(const case_result *r, reasons *to)
 
 void rules_apply(const case_result *r, reasons *to)
 {
-    static void (*const rule[])(const case_result *,
-                                reasons *) = { without_crowding,     without_throttling, without_outliers,
-                                               without_preloads,     without_profilers,  placed_as_the_recipe,
-                                               with_equal_libraries, with_steady_steps,  as_before,
-                                               as_long_as_asked,     with_sound_numbers, to_its_end };
+    static void (*const rule[])(const case_result *, reasons *) = {
+        without_crowding,     without_throttling,   without_outliers,  without_preloads,
+        placed_as_the_recipe, with_equal_libraries, with_steady_steps, as_before,
+        as_long_as_asked,     with_sound_numbers,   to_its_end
+    };
     rules_foresee(r->given, to);
     for (size_t i = 0; i < sizeof rule / sizeof *rule; i++) rule[i](r, to);
 }

@@ -1,4 +1,5 @@
-/* Preloaded libraries that answer the program's calls in place of the libraries that it was built with. */
+/* Preloaded libraries that answer the program's calls in place of the libraries that it was built with, and tools that
+ * the environment attaches. */
 #pragma once
 #include "bench/launch/libraries.h"
 
@@ -6,3 +7,6 @@
  * or NCCL; an empty sentence if none does. own: the libraries of this process as it started. Collective over the world.
  */
 void preloaded_complaint(const library_list *own, char sentence[REASON_LENGTH]);
+/* Writes which profiler, or trace of NCCL's calls, the environment of the first such rank attaches; an empty sentence
+ * if none does. Collective over the world. */
+void profiler_complaint(char sentence[REASON_LENGTH]);

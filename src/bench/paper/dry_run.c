@@ -160,19 +160,6 @@ static tally_axis axis_of(const paper_stage *s, const char *axis)
     return (tally_axis){ .axis = axis };
 }
 
-/* Returns how many transfers a rank makes in a step, at most. */
-static int64_t most_messages(const paper *p)
-{
-    int64_t most = 0;
-    for (int i = 0; i < p->stages; i++) {
-        const tally *step = &p->stage[i].step;
-        int64_t messages = 0;
-        for (int a = 0; a < step->axes; a++) messages += step->axis[a].messages;
-        if (messages > most) most = messages;
-    }
-    return most;
-}
-
 static void describe_axis(const bench_case *c, const paper *p, const group *g)
 {
     tally_axis most = axis_of(&p->stage[0], g->axis);
@@ -256,7 +243,7 @@ static bool describe_measured(foreseen_case *f, deck_time *time)
     forecast_published(c);
     describe_verdict(f);
     f->seconds = forecast_add(time, c, &p);
-    f->messages = most_messages(&p);
+    for (int a = 0; a < p.stage->step.axes; a++) f->messages += p.stage->step.axis[a].messages;
     describe_work(&p);
     describe_messages(c, &p);
     bool ordered = describe_hazards(&p);

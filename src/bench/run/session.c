@@ -5,7 +5,6 @@
 #include "base/memory.h"
 #include "bench/facts/accept.h"
 #include "bench/launch/preloaded.h"
-#include "bench/launch/profiler.h"
 #include "bench/record/place.h"
 #include "bench/record/provenance.h"
 #include "bench/report/title_lines.h"

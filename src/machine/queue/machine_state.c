@@ -18,7 +18,6 @@ machine *machine_open(const machine_options *options)
 
 void machine_close(machine *m)
 {
-    ranges_leave();
     m->backend->close(m->state);
     if (m->prover) m->prover->close(m->proving);
     hazard_close(m->hazard);
@@ -75,9 +74,8 @@ void machine_step(machine *m, int64_t step)
 void machine_profile(machine *m, bool on)
 {
     machine_sync(m);
-    if (on && m->backend->profile) m->backend->profile(true);
     ranges_capture(on);
-    if (!on && m->backend->profile) m->backend->profile(false);
+    if (m->backend->profile) m->backend->profile(on);
 }
 
 preparation machine_prepared(machine *m) { return m->backend->prepared(m->state); }

@@ -203,11 +203,10 @@ static void compare_profile(const case_draft *d)
     static const key_id steps[] = { KEY_PROFILE, KEY_STEPS, KEYS }, ranks[] = { KEY_PROFILE_RANKS, KEYS };
     const bench_case *c = &d->c;
     if (c->profile.last > c->warmup + c->steps)
-        draft_refuse(d, steps, "%lld-%lld ends after the last step; warmup and steps together are %lld",
-                     (long long)c->profile.first, (long long)c->profile.last, (long long)(c->warmup + c->steps));
+        draft_refuse(d, steps, "ends after the last step; warmup and steps are %lld",
+                     (long long)(c->warmup + c->steps));
     if (c->profile.last > 0 && !c->skipped[0] && c->profile_ranks.first >= c->layout.ranks)
-        draft_refuse(d, ranks, "begins at rank %lld, and only ranks 0 to %d take part",
-                     (long long)c->profile_ranks.first, c->layout.ranks - 1);
+        draft_refuse(d, ranks, "begins after the last rank, %d", c->layout.ranks - 1);
 }
 
 /* data may be the rest of the ranks: with too few ranks it is not known. */

@@ -94,26 +94,22 @@ static bool read_factor(key_id key, text_view value, bench_case *into, char sent
     return true;
 }
 
-/* Two numbers with a '-' between them, so far apart at least. */
 static bool read_range(key_id key, text_view value, bench_case *into, char sentence[KEY_SENTENCE])
 {
     const key_row *row = key_at(key);
     char shown[TEXT_SHOWN_LENGTH];
-    number_range read = { 0 };
-    size_t dash = 0;
-    while (dash < value.length && value.at[dash] != '-') dash++;
-    text_view first = { value.at, dash }, last = { value.at + dash + 1, value.length - dash - 1 };
-    bool none = row->words && word_index(row->words, value) >= 0;
-    if (none || (dash < value.length && text_integer(first, &read.first) == NUMBER_READ &&
-                 text_integer(last, &read.last) == NUMBER_READ && read.first >= 0 && read.last <= row->high &&
-                 read.last - read.first >= row->low)) {
-        *(number_range *)((char *)into + row->offset) = read;
-        return true;
-    }
+    long long first = 0, last = 0;
+    int end = 0;
     text_show(shown, value);
-    snprintf(sentence, KEY_SENTENCE, "'%s' is no FIRST-LAST, such as 20-25, with LAST %s FIRST and at most %lld", shown,
-             row->low ? "above" : "not below", (long long)row->high);
-    return false;
+    bool none = row->words && word_index(row->words, value) >= 0,
+         both = sscanf(shown, "%lld-%lld%n", &first, &last, &end) == 2 && !shown[end];
+    if (!none && (!both || first < 0 || last > row->high || last - first < row->low)) {
+        snprintf(sentence, KEY_SENTENCE, "'%s' is not FIRST-LAST, such as 20-25; LAST is %s FIRST, at most %lld", shown,
+                 row->low ? "above" : "not below", (long long)row->high);
+        return false;
+    }
+    *(number_range *)((char *)into + row->offset) = (number_range){ first, last };
+    return true;
 }
 
 static bool read_fault(text_view value, planted_fault *into, char sentence[KEY_SENTENCE])
