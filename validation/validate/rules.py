@@ -85,13 +85,6 @@ def unlike_before(case, _):
         return f"the means of its repeats spread by {case['results/repeated_spread']:.1%}"
 
 
-def profiled(case, _):
-    if case.settings["profile"] != "none":
-        return f"it was profiled in steps {case.settings['profile']}"
-    if case["results/profiled"]:
-        return f"a tool watched it: {case['results/profiled']}"
-
-
 def short(case, _):
     return next(accept.against_soak(case), None)
 
@@ -143,7 +136,8 @@ RULES = {
     "clocks": blind,
     "placement": split,
     "preloaded": has("results/preloaded", "a preloaded library answers calls of the program"),
-    "profiled": profiled,
+    "profiled": lambda case, _: case["results/profiled"] or {"none": None}.get(
+        case.settings["profile"], f"its steps {case.settings['profile']} were profiled"),
     "libraries": has("results/libraries_differ", "its ranks' libraries differ"),
     "debug build": debugged,
     "steps": too_few,

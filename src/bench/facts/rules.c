@@ -16,9 +16,8 @@ static void as_in_training(const bench_case *c, reasons *to)
     if (c->optimizer.learning_rate == 0.0) reasons_add(to, "learning rate", -1, "learning rate 0: nothing is learned");
     if (c->tokens == TOKENS_ZEROS) reasons_add(to, "tokens", -1, "tokens are all zero");
     if (c->profile.last)
-        reasons_add(to, "profiled", -1, "profiled: steps %lld to %lld, on ranks %lld to %lld",
-                    (long long)c->profile.first, (long long)c->profile.last - 1, (long long)c->profile_ranks.first,
-                    (long long)c->profile_ranks.last);
+        reasons_add(to, "profiled", -1, "profiled: steps %lld to %lld", (long long)c->profile.first,
+                    (long long)c->profile.last - 1);
 }
 
 static void without_keys_for_developers(const bench_case *c, reasons *to)

@@ -282,7 +282,7 @@ bool dry_run(const deck *d, const options *o, FILE *json, bool measured)
     say_enable(speaks && json != stdout);
     for (int64_t i = 0; i < d->cases; i += d->item[i].repeats) {
         case_result result = { .given = &d->item[i] };
-        foreseen_case f = { &result, "", (double)NAN, o->device_bytes, (double)NAN, 0 };
+        foreseen_case f = { &result, "", (double)NAN, o->device_bytes, (double)NAN };
         foresee(&f);
         if (measured) ordered = describe(&f, &time) && ordered;
         if (measured && o->schedule && !d->item[i].skipped[0]) show_schedule(&d->item[i]);

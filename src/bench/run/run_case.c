@@ -7,7 +7,7 @@
 #include "bench/check/conservation.h"
 #include "bench/check/fault.h"
 #include "bench/launch/case_machine.h"
-#include "bench/launch/libraries.h"
+#include "bench/launch/preloaded.h"
 #include "bench/launch/window.h"
 #include "bench/paper/memory.h"
 #include "bench/run/gather_case.h"
@@ -30,7 +30,6 @@ typedef struct {
     trainer *trainer;
     conserved_steps *sums;
     rank_window window;
-    bool profiles;                           /* the profiler captures what is submitted */
     int part;                                /* of the world: the ranks that take part */
     double before, spent_seconds, soak_ends; /* by this rank's clock */
 } timed_steps;
@@ -108,16 +107,11 @@ static void begin_window(timed_steps *x)
     if (x->soak_ends > 0.0) machine_keep_steps(m, x->r->seen.total);
 }
 
-/* Starts the profiler before the first step that it captures and stops it after the last one, on the ranks that the
- * deck names. The host has then read all earlier steps. */
-static void profile(timed_steps *x, int64_t step, int64_t *read)
+/* Returns whether a profiler captures that step on this rank. */
+static bool is_profiled(const bench_case *c, int64_t step)
 {
-    const number_range *steps = &x->r->given->profile, *ranks = &x->r->given->profile_ranks;
-    bool on = step >= steps->first && step < steps->last && world_rank() >= ranks->first && world_rank() <= ranks->last;
-    if (on == x->profiles) return;
-    if (*read < step) finish_step(x, (*read)++);
-    machine_profile(x->trainer->machine, on);
-    x->profiles = on;
+    return step >= c->profile.first && step < c->profile.last && world_rank() >= c->profile_ranks.first &&
+           world_rank() <= c->profile_ranks.last;
 }
 
 /* The first step counts from the moment at which all ranks are ready, the others from optimizer to optimizer. The host
@@ -126,7 +120,7 @@ static void profile(timed_steps *x, int64_t step, int64_t *read)
 static void train(timed_steps *x)
 {
     int64_t read = 0, warmup = x->r->given->warmup;
-    bool ended = false;
+    bool ended = false, profiled = false;
     trainer *t = x->trainer;
     x->before = clock_seconds();
     tally_clear(machine_tally(t->machine));
@@ -134,7 +128,7 @@ static void train(timed_steps *x)
     for (int64_t step = 0; !ended; step++) {
         if (step == warmup && read < step) finish_step(x, read++);
         if (step == warmup) begin_window(x);
-        profile(x, step, &read);
+        if (profiled != is_profiled(x->r->given, step)) machine_profile(t->machine, profiled = !profiled);
         activity_doing("step", step);
         trainer_step(t);
         if (step == warmup) x->window.window[0] = machine_device_of(t->kind);
@@ -144,7 +138,7 @@ static void train(timed_steps *x)
     }
     x->window.window[1] = machine_device_of(t->kind);
     finish_step(x, read);
-    if (x->profiles) machine_profile(t->machine, false);
+    if (profiled) machine_profile(t->machine, false);
     sampler_end(x->window.sampler);
     machine_sync(t->machine);
 }
@@ -285,7 +279,7 @@ static void compare_libraries(facts *f, const run_state *in)
     libraries_compare(&now, false, f->libraries_differ);
     if (in->libraries_differ[0]) snprintf(f->libraries_differ, sizeof f->libraries_differ, "%s", in->libraries_differ);
     snprintf(f->preloaded, sizeof f->preloaded, "%s", in->preloaded);
-    snprintf(f->profiled, sizeof f->profiled, "%s", in->profiled);
+    profiler_complaint(f->profiled);
     libraries_free(&now);
 }
 

@@ -16,7 +16,6 @@ typedef struct {
     repeat_means *repeats;
     char libraries_differ[REASON_LENGTH]; /* between ranks, as they started; empty: they do not */
     char preloaded[REASON_LENGTH];        /* the first preloaded library that answers calls; empty: none does */
-    char profiled[REASON_LENGTH];         /* the first profiler or trace that a rank has; empty: there is none */
 } run_state;
 
 /* Collective over the world. Fills the facts of r (opened by the caller) on all ranks, its figures and its ruling on

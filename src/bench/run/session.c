@@ -141,7 +141,6 @@ int session_run(const session *s, const deck *d)
     in.load = a.load;
     libraries_compare(run.libraries, true, in.libraries_differ);
     preloaded_complaint(run.libraries, in.preloaded);
-    profiler_complaint(in.profiled);
     machine_share_devices(a.load.sharing > 1);
     int status = STATUS_REFUSED;
     activity_doing("opening the record", -1);

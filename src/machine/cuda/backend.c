@@ -1,6 +1,5 @@
 /* cuda/: the CUDA machine. Its queues and its table of functions lie here, the rest in the folders below. */
 #include "machine/cuda/attention/attention.h"
-#include "machine/cuda/device/call.h"
 #include "machine/cuda/device/device.h"
 #include "machine/cuda/device/environment.h"
 #include "machine/cuda/device/memory.h"

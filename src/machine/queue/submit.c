@@ -62,8 +62,7 @@ mark submit_run(queue *q, const op *o)
     tally_submit(&m->tally, o);
     hazard_submit(m->hazard, q->index, q->serial, o);
     submission s = { q->index, q->serial, o, q->wait, q->waits, q->scratch, q->scratch_bytes, q->yields };
-    if (m->options.on_paper) ranges_name(o);
-    else ranges_open(o);
+    ranges_open(o, m->options.on_paper);
     m->backend->submit(m->state, &s);
     if (!m->options.on_paper) ranges_close();
     q->waits = 0;

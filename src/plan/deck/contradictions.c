@@ -203,8 +203,7 @@ static void compare_profile(const case_draft *d)
     static const key_id steps[] = { KEY_PROFILE, KEY_STEPS, KEYS }, ranks[] = { KEY_PROFILE_RANKS, KEYS };
     const bench_case *c = &d->c;
     if (c->profile.last > c->warmup + c->steps)
-        draft_refuse(d, steps, "ends after the last step; warmup and steps are %lld",
-                     (long long)(c->warmup + c->steps));
+        draft_refuse(d, steps, "ends after step %lld, the last one", (long long)(c->warmup + c->steps - 1));
     if (c->profile.last > 0 && !c->skipped[0] && c->profile_ranks.first >= c->layout.ranks)
         draft_refuse(d, ranks, "begins after the last rank, %d", c->layout.ranks - 1);
 }

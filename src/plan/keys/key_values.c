@@ -97,19 +97,17 @@ static bool read_factor(key_id key, text_view value, bench_case *into, char sent
 static bool read_range(key_id key, text_view value, bench_case *into, char sentence[KEY_SENTENCE])
 {
     const key_row *row = key_at(key);
-    char shown[TEXT_SHOWN_LENGTH];
+    char shown[TEXT_SHOWN_LENGTH], more;
     long long first = 0, last = 0;
-    int end = 0;
     text_show(shown, value);
-    bool none = row->words && word_index(row->words, value) >= 0,
-         both = sscanf(shown, "%lld-%lld%n", &first, &last, &end) == 2 && !shown[end];
-    if (!none && (!both || first < 0 || last > row->high || last - first < row->low)) {
+    bool none = row->words && word_index(row->words, value) >= 0;
+    bool range = sscanf(shown, "%lld-%lld%c", &first, &last, &more) == 2 && first >= 0 && last <= row->high;
+    bool good = none || (range && last - first >= row->low);
+    if (good) *(number_range *)((char *)into + row->offset) = (number_range){ first, last };
+    else
         snprintf(sentence, KEY_SENTENCE, "'%s' is not FIRST-LAST, such as 20-25; LAST is %s FIRST, at most %lld", shown,
                  row->low ? "above" : "not below", (long long)row->high);
-        return false;
-    }
-    *(number_range *)((char *)into + row->offset) = (number_range){ first, last };
-    return true;
+    return good;
 }
 
 static bool read_fault(text_view value, planted_fault *into, char sentence[KEY_SENTENCE])

@@ -134,10 +134,9 @@ static const key_row table[KEYS] = {
                          .explanation = "seconds from the start of the run until it stops as on SIGTERM; a known limit "
                                         "of the launcher counts, too" },
     [KEY_PROFILE] = { "profile", RANGE(1), .words = none_names, .fallback = "none", FIELD(profile),
-                      .explanation = "steps that a profiler captures, counted from 0 with the warm-up as in the step "
-                                     "lines: 20-25 are steps 20 to 24; the case is NOT VALID" },
+                      .explanation = "steps for a profiler, from 0 with the warm-up, as printed: 20-25 are 20 to 24" },
     [KEY_PROFILE_RANKS] = { "profile_ranks", RANGE(0), .fallback = "0-7", FIELD(profile_ranks),
-                            .explanation = "ranks that start and stop the profiler: 0-7 are ranks 0 to 7" },
+                            .explanation = "ranks that are captured; 0-7 are ranks 0 to 7" },
     [KEY_WEIGHT_GRADIENT_QUEUE] = { "weight_gradient_queue", WORD(overlap_names), .fallback = "on",
                                     FIELD(weight_gradient_queue),
                                     .explanation =
