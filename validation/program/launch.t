@@ -164,9 +164,9 @@ def check_variables(tap):
         tap.ok(run.returncode == 0 and all(word in run.stdout + run.stderr for word in words), f"recorded: {words[-1]}",
                run.stdout + run.stderr)
     for rank, file in ("2", "none\n"), ("5", "a.5.2.1\n"):
-        run = subprocess.run("run/profile_rank 0,4-5 2 nccl a.%r.%n.%l -- printenv NCCL_DEBUG_FILE".split(), check=False,
-                             env={**os.environ, "OMPI_COMM_WORLD_RANK": rank, "NCCL_DEBUG_FILE": "none"},
-                             stdout=subprocess.PIPE, text=True)
+        command = "run/profile_rank 0,4-5 2 nccl a.%r.%n.%l -- printenv NCCL_DEBUG_FILE"
+        run = subprocess.run(command.split(), stdout=subprocess.PIPE, text=True, check=False,
+                             env={**os.environ, "OMPI_COMM_WORLD_RANK": rank, "NCCL_DEBUG_FILE": "none"})
         tap.ok(run.stdout == file, f"run/profile_rank records listed ranks only: {rank}", run.stdout)
     expected = {"EXPECT": "reference", "TOLERANCE": "0.03", "REPEATS": "3", "SEED": "late"}
     run = launch({**cell, **expected}, "--print", "deck")
