@@ -149,13 +149,16 @@ NVCC_FLAGS := -std=c++17 -O3 --fmad=false $(if $(filter 1,$(WERROR)),-Werror all
               $(foreach arch,$(CUDA_ARCH),-gencode arch=compute_$(arch),code=sm_$(arch)) \
               -DXGSW_SHARED="static inline __host__ __device__" -DXGSW_EXTERN='extern "C"' -Isrc
 
-# Variants are whole files: cuda_absent.c stands in for all others of machine/cuda/, cudnn_absent.c for cudnn*.c; one
-# oneDNN interface.
+# Variants are whole files: cuda_absent.c stands in for all others of machine/cuda/, cudnn_absent.c for cudnn*.c,
+# nvtx_absent.c for nvtx.c; one oneDNN interface.
 ONEDNNS := $(wildcard src/machine/host/products/onednn_v*.c)
 ONEDNN  := $(filter %/onednn_v$(ONEDNN_MAJOR).c,$(ONEDNNS))
 ALL_C   := $(sort $(shell find src -name "*.c"))
 CUDNN   := $(wildcard src/machine/cuda/cudnn/*.c)
-ABSENT  := $(if $(NVCC),%/cuda_absent.c $(if $(HAS_CUDNN),%/cudnn_absent.c,$(filter-out %/cudnn_absent.c,$(CUDNN))),\
+NVTX    := $(wildcard $(addsuffix /nvtx3/nvToolsExt.h,$(CUDA_FROM:%=%/include) /usr/include /usr/local/include))
+NO_NVTX := src/machine/ranges/$(if $(NVTX),nvtx_absent.c,nvtx.c)
+ABSENT  := $(NO_NVTX) \
+           $(if $(NVCC),%/cuda_absent.c $(if $(HAS_CUDNN),%/cudnn_absent.c,$(filter-out %/cudnn_absent.c,$(CUDNN))),\
              $(filter-out %/cuda_absent.c,$(filter src/machine/cuda/%,$(ALL_C))))
 SOURCES := $(filter-out $(ABSENT) $(ONEDNNS),$(ALL_C)) $(ONEDNN)
 KERNELS := $(if $(NVCC),$(sort $(shell find src/machine/cuda -name "*.cu")))
@@ -249,6 +252,7 @@ found: # says what this build uses, or stops
 	$(if $(ONEDNN),,$(error onednn_v$(ONEDNN_MAJOR).c is not written))
 	@printf '%-8s%s\n' MPI '$(MPI_NAME)' HDF5 '$(call version,hdf5)' oneDNN '$(call version,onednn)' \
 	  CUDA '$(if $(NVCC),$(NVCC_SAYS) for $(CUDA_ARCH)$(if $(HAS_CUDNN),$(,) cuDNN),none$(,) builds without it)' \
+	  NVTX '$(if $(NVTX),header found,none$(,) profilers see no ranges)' \
 	  builds './$(PROGRAM) for $(MARCH) in $(BUILD)$(if $(filter 1,$(DEBUG)), with sanitizers)'
 
 # --- Rules --------------------------------------------------------------------------------------------------------

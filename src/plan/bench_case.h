@@ -89,6 +89,11 @@ typedef struct {
     bool learning_rate_constant;  /* no decay after warm-up */
 } optimizer_rule;
 
+/* Two numbers as a deck writes them, "20-25". */
+typedef struct {
+    int64_t first, last;
+} number_range;
+
 typedef struct {
     fault_kind kind;
     char operation[NAME_LENGTH];
@@ -169,7 +174,8 @@ typedef struct {
     int64_t checkpoint_every, checkpoint_keep;       /* steps between saves, 0: one at the end; how many stay */
     bool checkpoint_read;                            /* each is read back */
     double stall_seconds, time_limit;                /* time_limit 0: none */
-    char record[PATH_LENGTH];                        /* HDF5 file of the run */
+    number_range profile, profile_ranks; /* steps for a profiler, without the last; 0-0: none. Ranks, with the last */
+    char record[PATH_LENGTH];            /* HDF5 file of the run */
     step_line step_line;
     double recipe_flops_per_sequence; /* the recipe's own formula, for this shape */
     double model_flops_per_sequence;  /* true GQA projections, causal half attention */

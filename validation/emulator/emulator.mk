@@ -18,7 +18,7 @@ EMULATOR_CXX      := $(MPICC) -x c++ -std=c++17 $(EMULATOR_OPTIMIZE) -march=$(MA
 EMULATOR_FOLLOWED := -fno-sanitize=address -fsanitize=thread --param tsan-instrument-func-entry-exit=0
 EMULATOR_LIBS     := $(LIBS) -lboost_context -lstdc++ -ldl -rdynamic $(EMULATOR_LINK)
 
-EMULATOR_ABSENT   := src/machine/cuda/cuda_absent.c $(ONEDNNS) $(filter-out %/cudnn_absent.c,$(CUDNN))
+EMULATOR_ABSENT   := $(NO_NVTX) src/machine/cuda/cuda_absent.c $(ONEDNNS) $(filter-out %/cudnn_absent.c,$(CUDNN))
 EMULATOR_SOURCES  := $(filter-out $(EMULATOR_ABSENT),$(ALL_C)) $(ONEDNN) \
                      $(sort $(shell find src/machine/cuda -name "*.cu"))
 EMULATOR_OWN      := $(wildcard validation/emulator/*.cpp validation/emulator/*.c)
@@ -42,6 +42,9 @@ $(EMULATOR)/%.c.o: %.c $(EMULATOR)/flags
 	$(Q)$(EMULATOR_C) -c $< -o $@
 
 $(EMULATOR)/src/base/processor.c.o: private EMULATOR_C := $(filter-out -march=%,$(EMULATOR_C))
+
+# Its header may lie with those that are faked.
+$(EMULATOR)/src/machine/ranges/nvtx.c.o: EMULATOR_C += $(CUDA_FROM:%=-idirafter %/include)
 
 $(EMULATOR)/%.cu.o: %.cu $(EMULATOR)/flags
 	@mkdir -p $(@D); echo '  emulate $<'

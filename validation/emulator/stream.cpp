@@ -303,6 +303,16 @@ cudaError_t cudaDeviceSynchronize(void)
     return cudaSuccess;
 }
 
+/* What is queued now would be captured in part. */
+cudaError_t cudaProfilerStart(void)
+{
+    EMULATOR_CALL();
+    for (cudaStream_t s : streams)
+        if (!s->items.empty()) emulator_fail("%s: %s is still queued", __func__, s->items.front().what.c_str());
+    return cudaSuccess;
+}
+cudaError_t cudaProfilerStop(void) { return cudaProfilerStart(); }
+
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags)
 {
     EMULATOR_CALL();

@@ -59,6 +59,8 @@ REFUSED = (
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "2", "LOAD_CHECKPOINT_PATH": "/x"}, "no checkpoints; unset it"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "2", "ENABLE_PROFILE": "true", "ENABLE_NCCL_TRACE": "true"},
      "exclude each other"),
+    ({"WORKLOAD": "gpt3-175b", "RUN_CONF_PROFILE_RANKS": "0,a"}, "give ranks such as 0,1,2 or 0-7"),
+    ({"WORKLOAD": "gpt3-175b", "ENABLE_PROFILE": "true", "PROFILE_STOP_STEP": "30"}, "ends after step 19, the last"),
     ({"WORKLOAD": "gpt3-175b", "TP": "4"}, "PP x TP x DP are 32 GPUs, and the job has 64"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "JOB_TOTAL_GPUS": "16", "SLURM_JOB_NUM_NODES": "1"}, "submit it with -N 2"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1", "SLURM_TIME": "soon"}, "SLURM_TIME=soon: give HOURS"),
@@ -71,7 +73,7 @@ REFUSED = (
 def launch(variables, *arguments, folder=None):
     """run/launch with these variables and no others of its kind."""
     ours = re.compile("SLURM|SBATCH|PBS|FLUX|ENABLE_|ADDITIONAL_|NUM_NODES|SCHEDULE|DTYPE|WORKLOAD|MODEL_SIZE|STEPS|"
-                      "HOSTFILE|JOB_TOTAL|GPUS_PER|LOAD_CHECK|EXPECT|TOLERANCE|REPEATS|SEED|"
+                      "PROFILE|RUN_CONF|HOSTFILE|JOB_TOTAL|GPUS_PER|LOAD_CHECK|EXPECT|TOLERANCE|REPEATS|SEED|"
                       "(PP|TP|DP|VP|MBS|GA|SEQ_LEN)$")
     environment = {name: value for name, value in os.environ.items() if not ours.match(name)}
     environment.update(XGSW=os.path.abspath(PROGRAM), TOP=os.getcwd(), OMP_NUM_THREADS="1", **variables)
@@ -147,6 +149,25 @@ def check_variables(tap):
     run = launch({**cell, "ENABLE_NCCLTRACE": "true"}, "--print", "mpirun")
     tap.ok("-nccl-trace/bf16" in run.stdout and "warmup = 2\nsteps = 3\n" in run.stdout,
            "a trace: few steps, elsewhere", run.stdout)
+    for given, words in (
+            ({"MODEL_SIZE": "405b", "ENABLE_PROFILE": "true"},
+             ("steps = 23\nprofile = 20-25\nprofile_ranks = 0-7\n", "/run/profile_rank 0-7 8 nsys ",
+              "-bf16-512-ID/nsys_profile/profile_%r --capture-range-end=stop --trace cuda,nvtx --cuda-event-trace=false"
+              " --capture-range=cudaProfilerApi --sample none --cpuctxsw none -- ")),
+            ({"MODEL_SIZE": "314b", "ENABLE_PROFILE": "true", "RUN_CONF_PROFILE_START_STEP": "4",
+              "RUN_CONF_PROFILE_RANKS": "16,0", "RUN_CONF_PROFILE_CPU": "true", "RUN_CONF_PROFILE_GPU_METRICS": "True"},
+             ("profile = 4-30\nprofile_ranks = 0-16", " 16,0 8 nsys nsys/grok1-314b-bf16_512g_ID_%n_%l --capture",
+              "--sample process-tree --cpuctxsw process-tree --gpu-metrics-device=all -- ")),
+            ({"MODEL_SIZE": "405b", "ENABLE_NCCLTRACE": "true"},
+             ("NCCL trace of ranks 0-7 takes about 382 MB", "rank 0-7 8 nccl llama"))):
+        run = launch({"DTYPE": "bf16", "NUM_NODES": "64", **given}, "--print", "slurm")
+        tap.ok(run.returncode == 0 and all(word in run.stdout + run.stderr for word in words), f"recorded: {words[-1]}",
+               run.stdout + run.stderr)
+    for rank, file in ("2", "none\n"), ("5", "a.5.2.1\n"):
+        command = "run/profile_rank 0,4-5 2 nccl a.%r.%n.%l -- printenv NCCL_DEBUG_FILE"
+        run = subprocess.run(command.split(), stdout=subprocess.PIPE, text=True, check=False,
+                             env={**os.environ, "OMPI_COMM_WORLD_RANK": rank, "NCCL_DEBUG_FILE": "none"})
+        tap.ok(run.stdout == file, f"run/profile_rank records listed ranks only: {rank}", run.stdout)
     expected = {"EXPECT": "reference", "TOLERANCE": "0.03", "REPEATS": "3", "SEED": "late"}
     run = launch({**cell, **expected}, "--print", "deck")
     tap.ok(run.returncode == 0 and {f"{name.lower()} = {value}" for name, value in expected.items()} <=
@@ -213,6 +234,9 @@ def check_own_decks(tap):
                 f.write(f"a deck\nof one's own\n{text}")
             run = launch({"JOB_TOTAL_GPUS": "8", **given}, "--print", "slurm", deck)
             tap.ok(run.returncode == 0 and told in run.stderr, f"of a deck of one's own: {told}", run.stderr)
+        run = launch({"JOB_TOTAL_GPUS": "8", "ENABLE_PROFILE": "true"}, "--print", "slurm", deck)
+        tap.ok(run.returncode == 2 and "names no steps; write profile = 20-25 into it" in run.stderr,
+               "a deck of one's own names the steps of a profile", run.stdout + run.stderr)
         deck = os.path.join(folder, "my own.dat")
         for key, status, words in (("tensor", 0, "\nrecord = my_own-8-ID.h5\n"), ("tensr", 2, f"{deck}:5: tensr: ")):
             with open(deck, "w", encoding="utf-8") as f:

@@ -89,7 +89,8 @@ door() {
 }
 doors() {
     door 'mpi\.h' 'machine/world\.c:|machine/host/fabric\.c:'
-    door 'cuda|cublas|cudnn|curand|cusolver|nccl|nv|thrust/|cub/|cutlass|cooperative_groups' 'machine/cuda/'
+    door 'nvtx3/' 'machine/ranges/nvtx\.c:'
+    door 'cuda|cublas|cudnn|curand|cusolver|nccl|nv[^t]|thrust/|cub/|cutlass|cooperative_groups' 'machine/cuda/'
     door '(oneapi/dnnl/)?dnnl' 'machine/host/'
     door 'hdf5|H5' 'bench/record/|train/checkpoint/'
     door 'omp\.h' 'machine/host/'

@@ -136,6 +136,8 @@ RULES = {
     "clocks": blind,
     "placement": split,
     "preloaded": has("results/preloaded", "a preloaded library answers calls of the program"),
+    "profiled": lambda case, _: case["results/profiled"] or {"none": None}.get(
+        case.settings["profile"], f"its steps {case.settings['profile']} were profiled"),
     "libraries": has("results/libraries_differ", "its ranks' libraries differ"),
     "debug build": debugged,
     "steps": too_few,

@@ -128,6 +128,7 @@ static const field of_results[] = {
     { "device_ranks", "1", "on the device that has most", FIELD_INTEGER, RESULT(seen.load.sharing) },
     { "preloaded", NULL, "first preloaded library that answers calls of clocks, MPI, oneDNN, CUDA or NCCL", FIELD_TEXT,
       RESULT(seen.preloaded) },
+    { "profiled", NULL, "first profiler or trace of NCCL that a rank has", FIELD_TEXT, RESULT(seen.profiled) },
     { "energy", "J", "of the timed steps", FIELD_REAL, RESULT(seen.samples.joules) },
     { "energy_per_token", "J", "of the timed steps", FIELD_REAL, RESULT(figures.joules_per_token) },
     { "energy_method", NULL, "whose energy it is, and who tells it", FIELD_NAME, RESULT(seen.samples.method) },

@@ -53,6 +53,7 @@ typedef struct {
     double outside_bytes, own_outside_bytes, device_outside_bytes; /* maxima; bench/paper/memory.h */
     char libraries_differ[REASON_LENGTH]; /* the first rank that has other libraries than rank 0; empty: none */
     char preloaded[REASON_LENGTH];        /* the first preloaded library that answers calls of the program */
+    char profiled[REASON_LENGTH];         /* the first profiler or trace that a rank has; empty: there is none */
     char weights_digest[17];              /* of all ranks' weights after the last step */
     char struck[OP_TEXT];                 /* which operation a planted fault struck in the timed steps */
     machine_findings machine;

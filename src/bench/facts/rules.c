@@ -15,6 +15,9 @@ static void as_in_training(const bench_case *c, reasons *to)
     if (c->check == CHECK_OFF) reasons_add(to, "check off", -1, "check off");
     if (c->optimizer.learning_rate == 0.0) reasons_add(to, "learning rate", -1, "learning rate 0: nothing is learned");
     if (c->tokens == TOKENS_ZEROS) reasons_add(to, "tokens", -1, "tokens are all zero");
+    if (c->profile.last)
+        reasons_add(to, "profiled", -1, "profiled: steps %lld to %lld", (long long)c->profile.first,
+                    (long long)c->profile.last - 1);
 }
 
 static void without_keys_for_developers(const bench_case *c, reasons *to)
@@ -95,6 +98,7 @@ static void placed_as_the_recipe(const case_result *r, reasons *to)
 static void without_preloads(const case_result *r, reasons *to)
 {
     if (r->seen.preloaded[0]) reasons_add(to, "preloaded", -1, "preloaded: %s", r->seen.preloaded);
+    if (r->seen.profiled[0]) reasons_add(to, "profiled", -1, "profiled: %s", r->seen.profiled);
 }
 
 /* "outlier rank 1 on host: computes 203 % (+- 7) longer than 1 peer; 20 ms a step late". */

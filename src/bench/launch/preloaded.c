@@ -68,12 +68,12 @@ static relocations relocations_of_program(void)
     return r;
 }
 
-/* An auditing library may put itself between the program and any call; the linker does not name it. */
-static void audit_complaint(char sentence[REASON_LENGTH])
+/* Writes what a variable does on this rank, if it is set and there is no sentence yet. */
+static void name_variable(const char *name, const char *does, char sentence[REASON_LENGTH])
 {
-    const char *audit = getenv("LD_AUDIT");
-    if (audit && audit[0] && !sentence[0])
-        snprintf(sentence, REASON_LENGTH, "LD_AUDIT=%.160s may answer any call on rank %d on %s", audit, world_rank(),
+    const char *value = getenv(name);
+    if (value && value[0] && !sentence[0])
+        snprintf(sentence, REASON_LENGTH, "%s=%.120s %s on rank %d on %s", name, value, does, world_rank(),
                  world_host());
 }
 
@@ -87,6 +87,18 @@ void preloaded_complaint(const library_list *own, char sentence[REASON_LENGTH])
             if (is_judged(name)) look_up(own, name, sentence);
         }
     for (int i = 0; loaded_later[i]; i++) look_up(own, loaded_later[i], sentence);
-    audit_complaint(sentence);
+    /* An auditing library may put itself between the program and any call; the linker does not name it. */
+    name_variable("LD_AUDIT", "may answer any call", sentence);
+    world_hear(sentence, REASON_LENGTH);
+}
+
+void profiler_complaint(char sentence[REASON_LENGTH])
+{
+    const char *level = getenv("NCCL_DEBUG"), *parts = getenv("NCCL_DEBUG_SUBSYS");
+    sentence[0] = 0;
+    name_variable("NVTX_INJECTION64_PATH", "attaches a tool", sentence);
+    name_variable("CUDA_INJECTION64_PATH", "attaches a tool", sentence);
+    if (level && parts && (strstr(parts, "COLL") || strstr(parts, "ALL")))
+        name_variable("NCCL_DEBUG_SUBSYS", "has NCCL write its calls", sentence);
     world_hear(sentence, REASON_LENGTH);
 }

@@ -1,4 +1,4 @@
-/* Preloaded libraries that answer the program's calls in place of the libraries that it was built with. */
+/* Preloaded libraries that answer the program's calls in place of those that it was built with; attached tools. */
 #pragma once
 #include "bench/launch/libraries.h"
 
@@ -6,3 +6,5 @@
  * or NCCL; an empty sentence if none does. own: the libraries of this process as it started. Collective over the world.
  */
 void preloaded_complaint(const library_list *own, char sentence[REASON_LENGTH]);
+/* Writes which profiler or trace of NCCL's calls the first such rank has, or nothing. Collective over the world. */
+void profiler_complaint(char sentence[REASON_LENGTH]);

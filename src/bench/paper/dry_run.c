@@ -257,6 +257,7 @@ static bool describe_measured(foreseen_case *f, deck_time *time)
     forecast_published(c);
     describe_verdict(f);
     f->seconds = forecast_add(time, c, &p);
+    for (int a = 0; a < p.stage->step.axes; a++) f->messages += p.stage->step.axis[a].messages;
     describe_work(&p);
     describe_messages(c, &p);
     bool ordered = describe_hazards(&p);

@@ -178,6 +178,7 @@ void json_foresee(FILE *to, const foreseen_case *f)
     write_number(to, "memory_bytes", f->memory_bytes);
     write_number(to, "device_bytes", f->device_bytes);
     write_number(to, "steps_seconds", f->seconds);
+    write_number(to, "messages", (double)f->messages);
     write_word(to, "published_gpu", row ? row->gpu : "");
     write_number(to, "published_tokens_per_second",
                  row ? tokens_per_second(c->model.sequence, c->global_batch, row->step_seconds) : (double)NAN);

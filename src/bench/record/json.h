@@ -9,7 +9,8 @@ typedef struct {
     char expected[EXPECTED_TEXT]; /* the speed that the deck expects, in words; empty: none */
     double memory_bytes;          /* of the rank that needs most; NaN: not known */
     double device_bytes;
-    double seconds; /* of all its steps and repeats, at least; NaN: not known */
+    double seconds;   /* of all its steps and repeats, at least; NaN: not known */
+    int64_t messages; /* of rank 0 in a step */
 } foreseen_case;
 
 /* Opens the file of --json for writing; "-" is stdout. NULL and a sentence in reason: it cannot be written, or is the

@@ -8,7 +8,7 @@
 #include "bench/check/fault.h"
 #include "bench/checkpoint/checkpoint.h"
 #include "bench/launch/case_machine.h"
-#include "bench/launch/libraries.h"
+#include "bench/launch/preloaded.h"
 #include "bench/launch/window.h"
 #include "bench/paper/memory.h"
 #include "bench/run/gather_case.h"
@@ -128,13 +128,20 @@ static void begin_window(timed_steps *x)
     if (x->soak_ends > 0.0) machine_keep_steps(m, x->r->seen.total);
 }
 
+/* Returns whether a profiler captures that step on this rank. */
+static bool is_profiled(const bench_case *c, int64_t step)
+{
+    return step >= c->profile.first && step < c->profile.last && world_rank() >= c->profile_ranks.first &&
+           world_rank() <= c->profile_ranks.last;
+}
+
 /* The first step counts from the moment at which all ranks are ready, the others from optimizer to optimizer. The host
  * is one step behind what it submits, but for the border of the measured window, where the seconds start at zero.
  * A look at the device costs the step nothing: its operations are submitted and run on. */
 static void train(timed_steps *x)
 {
     int64_t read = 0, warmup = x->r->given->warmup, every = x->r->given->checkpoint_every;
-    bool ended = false;
+    bool ended = false, profiled = false;
     trainer *t = x->trainer;
     x->before = clock_seconds();
     tally_clear(machine_tally(t->machine));
@@ -142,6 +149,7 @@ static void train(timed_steps *x)
     for (int64_t step = 0; !ended; step++) {
         if (step == warmup && read < step) finish_step(x, read++);
         if (step == warmup) begin_window(x);
+        if (profiled != is_profiled(x->r->given, step)) machine_profile(t->machine, profiled = !profiled);
         activity_doing("step", step);
         trainer_step(t);
         if (step == warmup) x->window.window[0] = machine_device_of(t->kind);
@@ -152,6 +160,7 @@ static void train(timed_steps *x)
     }
     x->window.window[1] = machine_device_of(t->kind);
     finish_step(x, read);
+    if (profiled) machine_profile(t->machine, false);
     sampler_end(x->window.sampler);
     machine_sync(t->machine);
 }
@@ -314,6 +323,7 @@ static void compare_libraries(facts *f, const run_state *in)
     libraries_compare(&now, false, f->libraries_differ);
     if (in->libraries_differ[0]) snprintf(f->libraries_differ, sizeof f->libraries_differ, "%s", in->libraries_differ);
     snprintf(f->preloaded, sizeof f->preloaded, "%s", in->preloaded);
+    profiler_complaint(f->profiled);
     libraries_free(&now);
 }
 

@@ -8,6 +8,7 @@
 #include "machine/cuda/transfers/communicators.h"
 #include "machine/cuda/transfers/windows.h"
 #include "machine/cuda/versions.h"
+#include <cuda_profiler_api.h>
 #include <stdio.h>
 
 /* Of the processor: one submits, the others are the communicators' own. */
@@ -29,6 +30,8 @@ static machine_device device(void)
     d.communicator_bytes = communicators_bytes();
     return d;
 }
+
+static void profile(bool on) { CUDA_CHECK(on ? cudaProfilerStart() : cudaProfilerStop()); }
 
 const backend *cuda_backend(void)
 {
@@ -58,6 +61,7 @@ const backend *cuda_backend(void)
         .sync = cuda_executor_sync,
         .upload = cuda_executor_upload,
         .download = cuda_executor_download,
+        .profile = profile,
     };
     return &table;
 }

@@ -6,6 +6,7 @@
 #include "machine/host/host.h"
 #include "machine/host/run_delay.h"
 #include "machine/op/activity.h"
+#include "machine/ranges/ranges.h"
 #include <string.h>
 
 enum { QUEUE_OPS = 2048 };
@@ -24,6 +25,7 @@ typedef struct {
     uint64_t head, tail; /* entries; head may run next */
     bool running;        /* the head is a transfer in flight */
     double began;
+    uint64_t range; /* that a profiler shows */
     host_transfer *transfer;
     activity watched; /* the same, for those who look on */
     access_proof proof;
@@ -82,6 +84,7 @@ static void complete(executor *e, host_queue *q)
     if (e->options.prove_access) access_proof_after(&q->proof, o);
     span s = { o->kind, (int)(q - e->queue), o->origin, q->began, clock_seconds(), NULL, 0 };
     if (op_is_transfer(o->kind)) s.axis = o->args.fabric.group->axis, s.number = o->args.fabric.sequence + 1;
+    ranges_end(q->range);
     q->head++;
     q->running = false;
     history_complete(e->history, &s);
@@ -104,6 +107,7 @@ static void start(executor *e, host_queue *q)
     const entry *x = head_of(q);
     const op *o = &x->op;
     q->began = clock_seconds();
+    q->range = ranges_begin(o);
     if (e->options.prove_access) {
         size_t scratch = host_scratch_of(NULL, o);
         backend_check_scratch(o, scratch, x->scratch_bytes);

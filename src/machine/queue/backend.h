@@ -60,6 +60,7 @@ struct backend {
     void (*upload)(void *state, void *to, const void *from, size_t bytes);
     void (*download)(void *state, void *to, const void *from, size_t bytes);
     preparation (*prepared)(void *state); /* on paper only */
+    void (*profile)(bool on);             /* tells a profiler of devices where what it captures begins and ends */
 };
 
 const backend *host_backend(void);

@@ -46,6 +46,8 @@ origin machine_origin(machine *m, origin where);
 origin machine_origin_now(const machine *m);
 /* A step begins: executions are counted from here. */
 void machine_step(machine *m, int64_t step);
+/* Waits for all that was submitted, then starts or stops the profiler of the process, if one is attached. */
+void machine_profile(machine *m, bool on);
 
 /* What a machine on paper noted of the operations so far: the caller's, who frees it; it notes anew. */
 preparation machine_prepared(machine *m);

@@ -2,6 +2,7 @@
 #include "machine/queue/machine_state.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "machine/ranges/ranges.h"
 
 machine *machine_open(const machine_options *options)
 {
@@ -42,6 +43,7 @@ void mark_sync(mark m)
 {
     if (!m.queue) return;
     machine *owner = m.queue->machine;
+    ranges_leave();
     owner->backend->sync(owner->state, m.queue->index, m.serial);
 }
 
@@ -67,6 +69,13 @@ void machine_step(machine *m, int64_t step)
     m->now.step = step;
     m->waits = 0;
     if (m->prover) m->prover->step(m->proving, step);
+}
+
+void machine_profile(machine *m, bool on)
+{
+    machine_sync(m);
+    ranges_capture(on);
+    if (m->backend->profile) m->backend->profile(on);
 }
 
 preparation machine_prepared(machine *m) { return m->backend->prepared(m->state); }

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "machine/op/activity.h"
 #include "machine/queue/machine_state.h"
+#include "machine/ranges/ranges.h"
 
 /* Whatever the queue runs next comes after m anyway. */
 static bool already_ordered(const queue *q, mark m)
@@ -61,7 +62,9 @@ mark submit_run(queue *q, const op *o)
     tally_submit(&m->tally, o);
     hazard_submit(m->hazard, q->index, q->serial, o);
     submission s = { q->index, q->serial, o, q->wait, q->waits, q->scratch, q->scratch_bytes, q->yields };
+    ranges_open(o, m->options.on_paper);
     m->backend->submit(m->state, &s);
+    if (!m->options.on_paper) ranges_close();
     q->waits = 0;
     return queue_mark(q);
 }

@@ -197,6 +197,17 @@ static void compare_soak(const case_draft *d)
                      value(d, KEY_WARMUP));
 }
 
+/* The steps of a profile are steps of the case, and one of its ranks takes part. */
+static void compare_profile(const case_draft *d)
+{
+    static const key_id steps[] = { KEY_PROFILE, KEY_STEPS, KEYS }, ranks[] = { KEY_PROFILE_RANKS, KEYS };
+    const bench_case *c = &d->c;
+    if (c->profile.last > c->warmup + c->steps)
+        draft_refuse(d, steps, "ends after step %lld, the last one", (long long)(c->warmup + c->steps - 1));
+    if (c->profile.last > 0 && !c->skipped[0] && c->profile_ranks.first >= c->layout.ranks)
+        draft_refuse(d, ranks, "begins after the last rank, %d", c->layout.ranks - 1);
+}
+
 /* data may be the rest of the ranks: with too few ranks it is not known. */
 static void compare_batch(case_draft *d)
 {
@@ -226,6 +237,7 @@ void draft_compare(case_draft *d)
     compare_transfers(d);
     compare_positions(d);
     compare_soak(d);
+    compare_profile(d);
     compare_pipeline(d);
     compare_batch(d);
     compare_schedule(d);

@@ -7,6 +7,7 @@ static bool is_fp8(const bench_case *c) { return c->precision == PRECISION_FP8; 
 static bool is_hostile(const bench_case *c) { return c->order == ORDER_HOSTILE; }
 static bool has_experts(const bench_case *c) { return c->model.experts > 0; }
 static bool is_on_cuda(const bench_case *c) { return c->backend == BACKEND_CUDA; }
+static bool profiles(const bench_case *c) { return c->profile.last > 0; }
 static bool expects(const bench_case *c) { return c->expect != EXPECT_NONE; }
 static bool saves(const bench_case *c) { return strcmp(c->checkpoint, "none") != 0; }
 static bool has_tensor_ranks(const bench_case *c) { return c->layout.degree[AXIS_TENSOR] > 1; }
@@ -28,6 +29,7 @@ static const struct {
     { KEY_CHECKPOINT_EVERY, saves, "checkpoint is given" },
     { KEY_CHECKPOINT_KEEP, saves, "checkpoint is given" },
     { KEY_CHECKPOINT_READ, saves, "checkpoint is given" },
+    { KEY_PROFILE_RANKS, profiles, "profile is given" },
     { KEY_CAPACITY, has_experts, NULL },
     { KEY_STRIPS, has_tensor_ranks, NULL },
     { KEY_SHARDING, has_owners, NULL },

@@ -94,6 +94,22 @@ static bool read_factor(key_id key, text_view value, bench_case *into, char sent
     return true;
 }
 
+static bool read_range(key_id key, text_view value, bench_case *into, char sentence[KEY_SENTENCE])
+{
+    const key_row *row = key_at(key);
+    char shown[TEXT_SHOWN_LENGTH], more;
+    long long first = 0, last = 0;
+    text_show(shown, value);
+    bool none = row->words && word_index(row->words, value) >= 0;
+    bool range = sscanf(shown, "%lld-%lld%c", &first, &last, &more) == 2 && first >= 0 && last <= row->high;
+    bool good = none || (range && last - first >= row->low);
+    if (good) *(number_range *)((char *)into + row->offset) = (number_range){ first, last };
+    else
+        snprintf(sentence, KEY_SENTENCE, "'%s' is not FIRST-LAST, such as 20-25; LAST is %s FIRST, at most %lld", shown,
+                 row->low ? "above" : "not below", (long long)row->high);
+    return good;
+}
+
 static bool read_fault(text_view value, planted_fault *into, char sentence[KEY_SENTENCE])
 {
     planted_fault fault = { 0 };
@@ -175,6 +191,7 @@ bool key_read(key_id key, text_view value, bench_case *into, char sentence[KEY_S
     int64_t read = 0;
     if (row->kind == KIND_FAULT) return read_fault(value, &into->fault, sentence);
     if (row->kind == KIND_PATH) return read_path(value, (char *)into + row->offset, row->bytes, sentence);
+    if (row->kind == KIND_RANGE) return read_range(key, value, into, sentence);
     if (row->kind == KIND_FACTOR) return read_factor(key, value, into, sentence);
     if (row->kind == KIND_REAL) return read_real(key, value, into, sentence);
     if (!read_choice(key, value, &read, sentence)) return false;
@@ -203,6 +220,12 @@ static void write_factor(const key_row *row, double factor, char out[KEY_TEXT])
     else snprintf(out, KEY_TEXT, "%.15g", factor);
 }
 
+static void write_range(const key_row *row, number_range range, char out[KEY_TEXT])
+{
+    if (row->words && range.last == 0) strcpy(out, row->words[0]);
+    else snprintf(out, KEY_TEXT, "%lld-%lld", (long long)range.first, (long long)range.last);
+}
+
 void key_write(key_id key, const bench_case *c, char out[KEY_TEXT])
 {
     const key_row *row = key_at(key);
@@ -211,6 +234,7 @@ void key_write(key_id key, const bench_case *c, char out[KEY_TEXT])
     case KIND_INTEGER: snprintf(out, KEY_TEXT, "%lld", (long long)key_integer(key, c)); break;
     case KIND_REAL: snprintf(out, KEY_TEXT, "%.15g", *(const double *)field_of(key, c)); break;
     case KIND_FACTOR: write_factor(row, *(const double *)field_of(key, c), out); break;
+    case KIND_RANGE: write_range(row, *(const number_range *)field_of(key, c), out); break;
     case KIND_FAULT: write_fault(&c->fault, out); break;
     case KIND_PATH: strcpy(out, field_of(key, c)); break;
     }

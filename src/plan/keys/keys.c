@@ -11,6 +11,7 @@
 #define INTEGER(from, to) .kind = KIND_INTEGER, .low = from, .high = to
 #define REAL(from, to) .kind = KIND_REAL, .least = from, .most = to
 #define FACTOR(list, from, to) .kind = KIND_FACTOR, .words = list, .least = from, .most = to
+#define RANGE(apart) .kind = KIND_RANGE, .low = apart, .high = MANY
 #define PEAK FACTOR(none_names, 0.001, 1e6), .fallback = "none"
 
 enum { DEGREE = 32768, WIDTH = 16777216, MANY = 2147483647 };
@@ -149,6 +150,10 @@ static const key_row table[KEYS] = {
     [KEY_TIME_LIMIT] = { "time_limit", FACTOR(none_names, 1.0, 1e7), .fallback = "none", FIELD(time_limit),
                          .explanation = "seconds from the start of the run until it stops as on SIGTERM; a known limit "
                                         "of the launcher counts, too" },
+    [KEY_PROFILE] = { "profile", RANGE(1), .words = none_names, .fallback = "none", FIELD(profile),
+                      .explanation = "steps for a profiler, from 0 with the warm-up, as printed: 20-25 are 20 to 24" },
+    [KEY_PROFILE_RANKS] = { "profile_ranks", RANGE(0), .fallback = "0-7", FIELD(profile_ranks),
+                            .explanation = "ranks that are captured; 0-7 are ranks 0 to 7" },
     [KEY_WEIGHT_GRADIENT_QUEUE] = { "weight_gradient_queue", WORD(overlap_names), .fallback = "on",
                                     FIELD(weight_gradient_queue),
                                     .explanation =
@@ -215,6 +220,7 @@ void key_values(key_id key, char out[KEY_SENTENCE])
         snprintf(out, KEY_SENTENCE, "%g to %g, %.64s", row->least, row->most, words);
         break;
     }
+    case KIND_RANGE: strcpy(out, row->words ? "FIRST-LAST, none" : "FIRST-LAST"); break;
     case KIND_FAULT: strcpy(out, "KIND OPERATION NTH RANK"); break;
     case KIND_PATH: strcpy(out, "a path, none"); break;
     }

@@ -57,6 +57,8 @@ typedef enum {
     KEY_LOAD,
     KEY_STALL_SECONDS,
     KEY_TIME_LIMIT,
+    KEY_PROFILE,
+    KEY_PROFILE_RANKS,
     USER_KEYS, /* the keys from here on are for developers: all have a fallback */
     KEY_WEIGHT_GRADIENT_QUEUE = USER_KEYS,
     KEY_ORDER,
@@ -67,14 +69,14 @@ typedef enum {
     KEYS
 } key_id;
 
-typedef enum { KIND_WORD, KIND_INTEGER, KIND_REAL, KIND_FACTOR, KIND_FAULT, KIND_PATH } key_kind;
+typedef enum { KIND_WORD, KIND_INTEGER, KIND_REAL, KIND_FACTOR, KIND_RANGE, KIND_FAULT, KIND_PATH } key_kind;
 
 typedef struct {
     const char *name;
     key_kind kind;
     const char *const *words; /* ended by NULL; KIND_WORD: in the order of the enumeration; KIND_FACTOR: instead of a
-                                 number, the first kept as 0, the second as -1 */
-    int64_t low, high;        /* KIND_INTEGER */
+                                 number, the first kept as 0, the second as -1; KIND_RANGE: kept as 0-0, or NULL */
+    int64_t low, high;        /* KIND_INTEGER; KIND_RANGE: the least difference, the largest number */
     bool takes_word;          /* KIND_INTEGER: a word stands for the first 32 bits of its SHA-256 */
     double least, most;       /* KIND_REAL, KIND_FACTOR */
     const char *fallback;     /* the default as a deck would write it; NULL: by rule */

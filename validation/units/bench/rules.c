@@ -104,6 +104,8 @@ static void own_layout(bench_case *c)
           "a soak of 0.03648 minutes, not 60: 13 steps of 4 ranks are the most that are kept; give fewer minutes")     \
     plant(other_libraries, HOST, , WRITE(r->seen.libraries_differ, "rank 1 on b"), "libraries differ: rank 1 on b")    \
     plant(preloaded, RECIPE, , WRITE(r->seen.preloaded, "a.so answers time"), "preloaded: a.so answers time")          \
+    plant(profiled, HOST, c->profile = ((number_range){ 3, 5 }), , "profiled: steps 3 to 4")                           \
+    plant(watched, RECIPE, , WRITE(r->seen.profiled, "a.so"), "profiled: a.so")                                        \
     plant(loss_no_number, HOST, , r->seen.loss[5] = NAN, "not a number")                                               \
     plant(loss_infinite, HOST, , r->seen.loss[5] = -INFINITY, "not a number")                                          \
     plant(norm_no_number, RECIPE, , r->seen.gradient_norm[12] = NAN, "not a number")                                   \
