@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Seconds and GB/s in which PyTorch's distributed checkpoint saves and loads as many bytes as a checkpoint of xgsw: FP32
-weights and two moments, spread over the ranks as optimizer shards are. Files are on the disk before a save has ended.
+"""Seconds and GB/s in which PyTorch's distributed checkpoint saves and loads as many bytes as a checkpoint of xgsw:
+FP32 weights and two moments, spread over the ranks as optimizer shards are. A save ends when files are on the disk.
   torchrun --nproc-per-node 2 validation/peer/checkpoint_torch.py --gigabytes 1.3 --folder /tmp/dcp"""
 import argparse
 import glob

@@ -55,8 +55,7 @@ REFUSED = (
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1", "STEPS": "2"}, "the first two are not timed"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1", "SEED": "a#b"}, "SEED=a#b: give one word without #"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "JOB_TOTAL_GPUS": "16", "NUM_NODES": "1"}, "leave one out"),
-    ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "2", "ENABLE_CHECKPOINT": "true"}, "no checkpoints; unset it"),
-    ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "2", "LOAD_CHECKPOINT_PATH": "/x"}, "no checkpoints; unset it"),
+    ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "2", "LOAD_CHECKPOINT_PATH": "/x y"}, "no blanks and no #"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "2", "ENABLE_PROFILE": "true", "ENABLE_NCCL_TRACE": "true"},
      "exclude each other"),
     ({"WORKLOAD": "gpt3-175b", "RUN_CONF_PROFILE_RANKS": "0,a"}, "give ranks such as 0,1,2 or 0-7"),
@@ -158,10 +157,12 @@ def check_variables(tap):
               "RUN_CONF_PROFILE_RANKS": "16,0", "RUN_CONF_PROFILE_CPU": "true", "RUN_CONF_PROFILE_GPU_METRICS": "True"},
              ("profile = 4-30\nprofile_ranks = 0-16", " 16,0 8 nsys nsys/grok1-314b-bf16_512g_ID_%n_%l --capture",
               "--sample process-tree --cpuctxsw process-tree --gpu-metrics-device=all -- ")),
+            ({"MODEL_SIZE": "8b", "ENABLE_CHECKPOINT": "true", "LOAD_CHECKPOINT_PATH": "/x/y"},
+             ("warmup = 0\nsteps = 1\ncheckpoint = llama3.1-8b-bf16-512-ID-checkpoint\nload = /x/y\n",)),
             ({"MODEL_SIZE": "405b", "ENABLE_NCCLTRACE": "true"},
              ("NCCL trace of ranks 0-7 takes about 382 MB", "rank 0-7 8 nccl llama"))):
         run = launch({"DTYPE": "bf16", "NUM_NODES": "64", **given}, "--print", "slurm")
-        tap.ok(run.returncode == 0 and all(word in run.stdout + run.stderr for word in words), f"recorded: {words[-1]}",
+        tap.ok(run.returncode == 0 and all(word in run.stdout + run.stderr for word in words), f"kept: {words[-1]}",
                run.stdout + run.stderr)
     for rank, file in ("2", "none\n"), ("5", "a.5.2.1\n"):
         command = "run/profile_rank 0,4-5 2 nccl a.%r.%n.%l -- printenv NCCL_DEBUG_FILE"

@@ -110,7 +110,8 @@ def refusals(tap, saved):
                         ("precision = bf16\n", "was saved with precision fp32, and the deck has bf16")):
         deck = LOADS.replace("precision = fp32\n", "") if "precision" in keys else LOADS
         run = load(saved, deck.replace("steps = 1\n", "steps = 1\n" + keys))
-        tap.ok(run.returncode == 2 and words in run.stderr, f"a deck with another {keys.split()[0]} is refused", run.stderr)
+        tap.ok(run.returncode == 2 and words in run.stderr, f"a deck with another {keys.split()[0]} is refused",
+               run.stderr)
     run = load("/nowhere")
     tap.ok(run.returncode == 2 and "has no whole checkpoint" in run.stderr, "no checkpoint is refused", run.stderr)
 
@@ -136,17 +137,30 @@ def kills(tap):
     with ThreadPoolExecutor(2) as pool:
         ends = list(pool.map(kill, range(40 * TIMES)))
     wrong = [sentence for _, sentence in ends if sentence]
-    tap.ok(not wrong, f"{len(ends)} kills during {sum(said for said, _ in ends)} saves: the last that was said, or a later "
-           "one, loads", "\n".join(wrong))
+    saves = sum(said for said, _ in ends)
+    tap.ok(not wrong, f"{len(ends)} kills during {saves} saves: the last that was said, or a later one, loads",
+           "\n".join(wrong))
 
 
-def full_disks(tap):
+def stop(tap):
+    """A run that is asked to stop saves what it has."""
+    place = Place(SAVES.replace("steps = 4", "steps = 4000").replace("checkpoint_every = 2\n", ""))
+    run = place.start(2)
+    place.wait_for("global_step: 20 |", run)
+    os.kill(ranks_of(run)[0], signal.SIGUSR1)
+    status, said = run.wait(timeout=60), SAVED.findall(place.text("out"))
+    loaded = LOADED.findall(load(place.file("ck")).stdout)
+    tap.ok(status == 75 and len(said) == 1 and loaded == said, "a run that is stopped saves", f"{status} {said} {loaded}")
+    place.close()
+
+
+def full_disks(tap, saved):
     """Room for nothing, for one of two checkpoints, and for the files of the second but not for its index."""
     if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
         return tap.ok(True, "full disks # SKIP nothing can be mounted here")
     script = 'mount -t tmpfs -o size="$1"k none ck && "$2" deck.dat >out 2>err; status=$?; cp -a ck kept; exit $status'
-    base = sum(os.path.getsize(os.path.join(root, name)) for root, _, names in os.walk(full_disks.saved) for name in names)
-    one, wrong, failed = base // 2048, [], 0
+    names = [os.path.join(root, name) for root, _, names in os.walk(saved) for name in names]
+    one, wrong, failed = sum(map(os.path.getsize, names)) // 2048, [], 0
     for size in [one // 2, 3 * one // 2, 2 * one - 16] if not LONG else range(one // 2, 3 * one, one // 12):
         place = Place(SAVES.replace("[", "checkpoint_keep = 9\n["))
         os.mkdir(place.file("ck"))
@@ -177,19 +191,20 @@ def view(tap, saved):
             if whole[f"first_moment/{name}"][()].view("u4").astype("u8").sum() != bits:
                 wrong.append(name)
     os.remove(output)
-    tap.ok(done.returncode == 0 and not wrong, "a view of whole parameters has the sums of the index", wrong or done.stderr)
+    tap.ok(done.returncode == 0 and not wrong, "a view of whole parameters has the sums of the index",
+           wrong or done.stderr)
 
 
 def main():
     tap, first = Tap(), Place(SAVES)
     status, text, error = first.run(2)
-    full_disks.saved = first.file("ck")
-    tap.ok(status == 0 and [int(step) for step in SAVED.findall(text)] == [2, 4], "two saves, as the recipe says them", error)
+    tap.ok(status == 0 and SAVED.findall(text) == ["2", "4"], "two saves, as the recipe says them", error)
     view(tap, first.file("ck"))
     damage(tap, first.file("ck"))
     refusals(tap, first.file("ck"))
     kills(tap)
-    full_disks(tap)
+    stop(tap)
+    full_disks(tap, first.file("ck"))
     first.close()
     tap.done()
 

@@ -50,7 +50,7 @@ def check_steps(case, f):
     done = slice(0, case["results/completed"])
     f.demand((case["steps/step_seconds"][done] > 0).all(), "a step took no time")
     f.same("step_seconds", case["steps/step_seconds"][done], case["ranks/rank_seconds"][done].max(axis=1), EXACT)
-    loaded = {name: int(case["checkpoint/" + name]) for name in ("loaded_step", "rate_warmup", "rate_steps")}
+    loaded = {name: int(case["checkpoints/" + name]) for name in ("loaded_step", "rate_warmup", "rate_steps")}
     rule = {**s, "learning_rate_warmup": loaded["rate_warmup"]} if loaded["loaded_step"] else s
     last = (loaded["rate_steps"] if loaded["loaded_step"] else case.planned) - 1
     rates = [formulas.learning_rate(rule, loaded["loaded_step"] + t, last) for t in range(total)]
@@ -59,7 +59,7 @@ def check_steps(case, f):
 
 def check_checkpoints(case, f):
     """A save has its bytes, and its parts take no longer than the whole; steps that pause are those after a save."""
-    saved = {name.split("/")[1]: case[name] for name in case.values if name.startswith("checkpoint/")}
+    saved = {name.split("/")[1]: case[name] for name in case.values if name.startswith("checkpoints/")}
     f.demand(saved["sync_seconds"] <= saved["write_seconds"] <= saved["seconds"] or not saved["saves"],
              "the parts of a save took longer than it")
     f.demand((saved["bytes"] > 0) == (saved["saves"] > 0) or saved["failed"], "bytes were saved in no save, or none in one")

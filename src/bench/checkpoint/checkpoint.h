@@ -1,6 +1,6 @@
 /* Saving and loading the state of training. All calls but the first two are collective over the world. */
 #pragma once
-#include "bench/checkpoint/observed.h"
+#include "bench/facts/facts.h"
 #include "train/trainer.h"
 
 /* Does the deck give this folder? */

@@ -70,9 +70,19 @@ void fragments_free(own_fragments *own)
     free(own->dataset);
 }
 
-tensor fragment_view(const own_fragment *o, saved_state s, int64_t from, int64_t count)
+bool piece_next(piece *p)
 {
-    return tensor_slice(state_of(o->b, s), 0, o->in_shard + from, count);
+    p->from += p->count;
+    p->count = smaller(p->of->count - p->from, PIECE_ELEMENTS);
+    return p->count > 0;
+}
+
+int64_t piece_bytes(const piece *p) { return p->count * p->of->bytes[p->state]; }
+int64_t piece_at(const piece *p) { return p->of->at[p->state] + p->from * p->of->bytes[p->state]; }
+
+tensor piece_view(const own_fragment *o, const piece *p)
+{
+    return tensor_slice(state_of(o->b, p->state), 0, o->in_shard + p->from, p->count);
 }
 
 /* Places count from 0 here: they fit 32 bits, so that a product is one instruction. */
@@ -92,15 +102,15 @@ ADD_BITS(uint32_t)
 ADD_BITS(uint16_t)
 
 /* Rows that are whole follow one another in the parameter, too. */
-void fragment_sums(const saved_fragment *f, int64_t whole, int64_t from, int64_t count, const void *x, saved_state s,
-                   uint64_t sum[SUMS])
+void piece_sums(const piece *p, const void *x, uint64_t sum[SUMS])
 {
-    int64_t first_row = f->first_row - f->block * block_rows(whole);
-    for (int64_t done = 0, n; done < count; done += n) {
-        int64_t at = f->first + from + done, column = at % f->columns;
-        n = f->columns == whole ? count - done : smaller(f->columns - column, count - done);
-        int64_t place = (first_row + at / f->columns) * whole + f->first_column + column;
-        if (f->bytes[s] == sizeof(uint32_t)) add_uint32_t((const uint32_t *)x + done, n, place, sum);
+    const saved_fragment *f = p->of;
+    int64_t first_row = f->first_row - f->block * block_rows(p->whole);
+    for (int64_t done = 0, n; done < p->count; done += n) {
+        int64_t at = f->first + p->from + done, column = at % f->columns;
+        n = f->columns == p->whole ? p->count - done : smaller(f->columns - column, p->count - done);
+        int64_t place = (first_row + at / f->columns) * p->whole + f->first_column + column;
+        if (f->bytes[p->state] == sizeof(uint32_t)) add_uint32_t((const uint32_t *)x + done, n, place, sum);
         else add_uint16_t((const uint16_t *)x + done, n, place, sum);
     }
 }

@@ -44,11 +44,22 @@ typedef struct {
 /* Lists what a trainer's rank owns, without padding; t NULL: nothing. No two fragments overlap. */
 own_fragments fragments_of(const trainer *t);
 void fragments_free(own_fragments *own);
-/* Elements from to from + count - 1 of the fragment, flat. */
-tensor fragment_view(const own_fragment *o, saved_state s, int64_t from, int64_t count);
-/* Adds the sums of these elements, which lie in x. whole: columns of the parameter. */
-void fragment_sums(const saved_fragment *f, int64_t whole, int64_t from, int64_t count, const void *x, saved_state s,
-                   uint64_t sum[SUMS]);
+/* A piece of a fragment that is moved and summed at a time: it stays in the cache. whole: columns of the parameter. */
+enum { PIECE_ELEMENTS = 1 << 20 };
+typedef struct {
+    const saved_fragment *of;
+    saved_state state;
+    int64_t whole, from, count;
+} piece;
+/* The piece after p, the first if its count is 0; false after the last. */
+bool piece_next(piece *p);
+int64_t piece_bytes(const piece *p);
+/* Where it lies in the rank's file. */
+int64_t piece_at(const piece *p);
+/* A piece of what this rank owns, flat. */
+tensor piece_view(const own_fragment *o, const piece *p);
+/* Adds the sums of its elements, which lie in x. */
+void piece_sums(const piece *p, const void *x, uint64_t sum[SUMS]);
 /* Orders fragments by parameter and block. */
 int fragment_order(const void *a, const void *b);
 

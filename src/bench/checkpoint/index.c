@@ -134,8 +134,7 @@ bool index_write(checkpoint_index *x, const bench_case *c, const char *folder, c
     writer *w = writer_open();
     write_settings(w, x, c);
     write_parameters(w, x, c);
-    writer_integer_table(w, "/fragments", "1", (const int64_t *)(const void *)x->fragment, x->fragments,
-                         FRAGMENT_COLUMNS);
+    writer_integer_table(w, "/fragments", (const int64_t *)(const void *)x->fragment, x->fragments, FRAGMENT_COLUMNS);
     writer_attribute_texts(w, "/fragments", "columns", columns, FRAGMENT_COLUMNS);
     writer_integers(w, "/amax_history", "1", x->amax, x->amaxes);
     if (!writer_close(w, &bytes, &length, reason, CHECKPOINT_SENTENCE)) return false;

@@ -29,31 +29,30 @@ static bool refuse(loading *l, const own_fragment *o)
     return false;
 }
 
-/* Fills elements from to from + count - 1 of a fragment; they need not lie in one file. */
-static bool read_piece(loading *l, const own_fragment *o, saved_state s, int64_t from, int64_t count, char *to)
+/* Fills a piece of a fragment, which need not lie in one file. */
+static bool read_piece(loading *l, const own_fragment *o, const piece *p, char *to)
 {
-    int64_t saved, arrived = 0, bytes = o->of.bytes[s];
+    int64_t saved, arrived = 0, bytes = o->of.bytes[p->state];
     const saved_fragment *f = index_find(&l->index, &o->of, &saved);
-    for (int64_t i = 0; i < saved && arrived < count; i++)
-        for (shared_run r = { 0 }; fragment_next_run(&o->of, from, count, &f[i], &r); arrived += r.count)
-            if (!rank_file_read(&l->files, f[i].rank, to + (r.own - from) * bytes, r.count * bytes,
-                                f[i].at[s] + r.saved * bytes))
+    for (int64_t i = 0; i < saved && arrived < p->count; i++)
+        for (shared_run r = { 0 }; fragment_next_run(&o->of, p->from, p->count, &f[i], &r); arrived += r.count)
+            if (!rank_file_read(&l->files, f[i].rank, to + (r.own - p->from) * bytes, r.count * bytes,
+                                f[i].at[p->state] + r.saved * bytes))
                 return false;
-    return arrived == count || refuse(l, o);
+    return arrived == p->count || refuse(l, o);
 }
 
 static bool read_state(loading *l, const own_fragment *o, saved_state s, uint64_t sum[SUMS])
 {
     machine *m = l->trainer->machine;
     bool read = true;
-    for (int64_t done = 0, n; done < o->of.count && read; done += n) {
-        n = o->of.count - done < PIECE_ELEMENTS ? o->of.count - done : PIECE_ELEMENTS;
-        tensor t = fragment_view(o, s, done, n), x = machine_view(m, t);
-        read = read_piece(l, o, s, done, n, x.data);
+    for (piece p = { .of = &o->of, .state = s, .whole = o->p->rule.columns }; read && piece_next(&p);) {
+        tensor t = piece_view(o, &p), x = machine_view(m, t);
+        read = read_piece(l, o, &p, x.data);
         if (read) machine_view_store(m, t, &x);
-        if (read) fragment_sums(&o->of, o->p->rule.columns, done, n, x.data, s, sum);
+        if (read) piece_sums(&p, x.data, sum);
         machine_view_end(m, &x);
-        l->bytes += (double)(n * o->of.bytes[s]);
+        l->bytes += (double)piece_bytes(&p);
     }
     return read;
 }

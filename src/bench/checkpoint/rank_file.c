@@ -17,8 +17,6 @@ static bool refuse(char reason[CHECKPOINT_SENTENCE], const char *verb, const cha
     return false;
 }
 
-static int64_t piece_of(int64_t left) { return left < PIECE_ELEMENTS ? left : PIECE_ELEMENTS; }
-
 /* ---- writing ---- */
 
 static bool write_all(int file, const char *from, int64_t bytes, int64_t at)
@@ -37,11 +35,10 @@ static bool write_all(int file, const char *from, int64_t bytes, int64_t at)
 static bool write_state(int file, machine *m, own_fragment *o, saved_state s)
 {
     bool written = true;
-    for (int64_t done = 0, n; done < o->of.count && written; done += n) {
-        n = piece_of(o->of.count - done);
-        tensor x = machine_view(m, fragment_view(o, s, done, n));
-        fragment_sums(&o->of, o->p->rule.columns, done, n, x.data, s, o->of.sum[s]);
-        written = write_all(file, x.data, n * o->of.bytes[s], o->of.at[s] + done * o->of.bytes[s]);
+    for (piece p = { .of = &o->of, .state = s, .whole = o->p->rule.columns }; written && piece_next(&p);) {
+        tensor x = machine_view(m, piece_view(o, &p));
+        piece_sums(&p, x.data, o->of.sum[s]);
+        written = write_all(file, x.data, piece_bytes(&p), piece_at(&p));
         machine_view_end(m, &x);
     }
     return written;
@@ -138,15 +135,14 @@ bool rank_file_read(rank_files *f, int64_t rank, void *to, int64_t bytes, int64_
 
 bool rank_file_prove(rank_files *f, const saved_fragment *s, saved_state state, const char *name, int64_t whole)
 {
-    char path[FOLDER_LENGTH], *piece = allocate(PIECE_ELEMENTS, (size_t)s->bytes[state], "a piece of a checkpoint");
+    char path[FOLDER_LENGTH], *x = allocate(PIECE_ELEMENTS, (size_t)s->bytes[state], "a piece of a checkpoint");
     uint64_t sum[SUMS] = { 0 };
     bool read = true;
-    for (int64_t done = 0, n; done < s->count && read; done += n) {
-        n = piece_of(s->count - done);
-        read = rank_file_read(f, s->rank, piece, n * s->bytes[state], s->at[state] + done * s->bytes[state]);
-        if (read) fragment_sums(s, whole, done, n, piece, state, sum);
+    for (piece p = { .of = s, .state = state, .whole = whole }; read && piece_next(&p);) {
+        read = rank_file_read(f, s->rank, x, piece_bytes(&p), piece_at(&p));
+        if (read) piece_sums(&p, x, sum);
     }
-    free(piece);
+    free(x);
     if (!read || memcmp(sum, s->sum[state], sizeof sum) == 0) return read;
     folder_rank_file(path, f->folder, s->rank);
     snprintf(f->reason, CHECKPOINT_SENTENCE, "%s is damaged: bytes %lld to %lld, the %s of %s from row %lld on", path,

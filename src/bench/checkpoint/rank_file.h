@@ -3,8 +3,6 @@
 #include "bench/checkpoint/folder.h"
 #include "bench/checkpoint/fragments.h"
 
-enum { PIECE_ELEMENTS = 1 << 20 }; /* that are moved and summed at a time: they stay in the cache */
-
 /* Writes the fragments that count into a new file, if there are any, and waits until it is on the disk. Fills in their
  * places and sums. sync: seconds of that wait. False: a sentence. */
 bool rank_file_write(const char *folder, const trainer *t, own_fragments *own, double *sync,

@@ -217,7 +217,7 @@ static const field_group groups[] = {
     { "fp8", LINE_ROWS, FIELDS(of_fp8) },
     { "fp8_tensors", LINE_ABSENT, FIELDS(of_fp8_tensors) },
     { "memory", LINE_ROWS, "bytes", { "." }, FIELDS(of_memory) },
-    { "checkpoint", LINE_OBJECT, .offset = offsetof(case_result, seen.checkpoint), FIELDS(of_checkpoint) },
+    { "checkpoints", LINE_OBJECT, .offset = offsetof(case_result, seen.checkpoint), FIELDS(of_checkpoint) },
     { "check_model", LINE_OBJECT, .offset = offsetof(case_result, seen.check), FIELDS(of_check) },
 };
 

@@ -232,10 +232,9 @@ void writer_table(writer *w, const char *path, const char *units, const double *
     put(w, path, units, H5T_NATIVE_DOUBLE, 2, (hsize_t[]){ (hsize_t)rows, (hsize_t)columns }, values);
 }
 
-void writer_integer_table(writer *w, const char *path, const char *units, const int64_t *values, int64_t rows,
-                          int64_t columns)
+void writer_integer_table(writer *w, const char *path, const int64_t *values, int64_t rows, int64_t columns)
 {
-    put(w, path, units, H5T_NATIVE_INT64, 2, (hsize_t[]){ (hsize_t)rows, (hsize_t)columns }, values);
+    put(w, path, "1", H5T_NATIVE_INT64, 2, (hsize_t[]){ (hsize_t)rows, (hsize_t)columns }, values);
 }
 
 writer_path writer_join(const char *folder, const char *name)

@@ -30,8 +30,7 @@ void writer_texts(writer *w, const char *path, const char *const *values, int64_
 /* values[rows][columns] */
 void writer_table(writer *w, const char *path, const char *units, const double *values, int64_t rows, int64_t columns);
 
-void writer_integer_table(writer *w, const char *path, const char *units, const int64_t *values, int64_t rows,
-                          int64_t columns);
+void writer_integer_table(writer *w, const char *path, const int64_t *values, int64_t rows, int64_t columns);
 
 /* FOLDER/NAME. */
 typedef struct {
