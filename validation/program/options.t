@@ -16,8 +16,8 @@ OPERATIONS = """matmul embedding_forward embedding_backward norm_forward norm_ba
 KEYS = """size precision fp8_scale fp8_scaling backend record steps warmup minutes repeats seed tokens tensor
     pipeline context expert data shard chunks_per_stage capacity microbatch global_batch sequence layers hidden ffn
     heads kv_heads vocabulary recompute sharding schedule strips context_gradients overlap deterministic
-    transfer_sms peak_bf16 peak_fp8 learning_rate learning_rate_warmup check expect tolerance stall_seconds
-    time_limit profile profile_ranks""".split()
+    transfer_sms peak_bf16 peak_fp8 learning_rate learning_rate_warmup check expect tolerance checkpoint
+    checkpoint_every checkpoint_keep checkpoint_read load stall_seconds time_limit profile profile_ranks""".split()
 DEVELOPER_KEYS = "weight_gradient_queue order order_seed share_devices attention fault".split()
 
 tap = Tap()

@@ -172,7 +172,8 @@ static void echo_reads_back(void **state)
         "record = a/b.h5\nseed = tender-7\n[llama3.1-8b]\nsize = small\nprecision = fp8\nfp8_scale = exact\nfault = "
         "drop all_reduce 3 1\n"
         "learning_rate = 3.3e-4\norder = hostile\norder_seed = 7\ntensor = 2\nstall_seconds = 1.5\n"
-        "expect = reference\ntolerance = 0.1\nwarmup = 2\nminutes = 1.5\nprofile = 2-4\nprofile_ranks = 1-1\n",
+        "expect = reference\ntolerance = 0.1\nwarmup = 2\nminutes = 1.5\nprofile = 2-4\nprofile_ranks = "
+        "1-1\ncheckpoint = ck\nload = old\n",
         4, false);
     add_echo(KEY_RECORD, &c, echo, sizeof echo);
     strcat(echo, "[llama3.1-8b]\n");
