@@ -51,10 +51,10 @@ def all_of(*changes):
     return apply
 
 
-def add_reason(path, text):
+def put_only(path, entry):
     def apply(file):
         del file[path]
-        file[path] = [text.encode()]
+        file[path] = [entry]
 
     return apply
 
@@ -93,8 +93,9 @@ def of_results():
     yield "faults", put(f"{CASE}/results/faults", 1), "none is planted"
     yield "passed", put(f"{CASE}/results/passed", False), "contradicts"
     yield "valid", put(f"{CASE}/results/valid", False), "contradicts"
-    yield "a fail reason", add_reason(f"{CASE}/results/fail_reasons", "it smelt"), "it smelt"
-    yield "an invalid reason", add_reason(f"{CASE}/results/invalid_reasons", "too hot"), "too hot"
+    yield "a fail reason", put_only(f"{CASE}/results/fail_reasons", b"it smelt"), "it smelt"
+    yield "an invalid reason", put_only(f"{CASE}/results/invalid_reasons", b"too hot"), "too hot"
+    yield "a rank that there is not", put_only(f"{CASE}/results/fail_ranks", 4096), "fail_ranks has a rank"
 
 
 def of_steps():

@@ -139,6 +139,9 @@ def check_verdict(case, provenance, f):
     f.demand(case.flag("results/passed") == (verdict == "PASSED"), f"verdict {verdict} contradicts results/passed")
     f.demand(case.flag("results/valid") == (validity == "VALID"), f"{validity} contradicts results/valid")
     f.demand(case.settings["fault"] != "none" or case["results/faults"] == 0, "a fault struck, but none is planted")
+    for kind in ("fail", "invalid"):
+        named, last = case[f"results/{kind}_ranks"], case.settings["world_ranks"] - 1
+        f.demand(all(-1 <= rank <= last for rank in named), f"{kind}_ranks has a rank that is not among -1 to {last}")
     if verdict == "PASSED":
         for reason in against_passed(case):
             f.add(f"recorded PASSED, but {reason}")

@@ -153,6 +153,8 @@ static const field of_results[] = {
     { "comparison", NULL, "which cell, or why it is not comparable", FIELD_TEXT, RESULT(ruling.comparison) },
     { "fail_reasons", NULL, "why it FAILED", FIELD_TEXT, PER_FAIL_REASON, EACH(ruling.fails.list, .sentence) },
     { "fail_rules", NULL, "the rules' names", FIELD_NAME, PER_FAIL_REASON, EACH(ruling.fails.list, .rule) },
+    { "fail_ranks", "1", "the rank that each concerns; -1: none in particular", FIELD_INTEGER, PER_FAIL_REASON,
+      EACH(ruling.fails.list, .rank) },
     { "invalid_reasons", NULL, "why it is NOT VALID", FIELD_TEXT, PER_INVALID_REASON,
       EACH(ruling.invalids.list, .sentence) },
     { "invalid_rules", NULL, "the rules' names", FIELD_NAME, PER_INVALID_REASON, EACH(ruling.invalids.list, .rule) },

@@ -35,7 +35,8 @@ typedef struct {
 
     /* Of each rank that takes part; gathered. */
     rank_times ranks;
-    machine_device *devices; /* [ranks, 2]: as the timed steps began and ended, in the midst of work */
+    machine_device
+        *devices; /* [ranks, 2]: as the timed steps began and ended, in the midst of work; NULL: none began */
     sample_set samples;
 
     /* Of this rank; the record has rank 0's. */
@@ -51,6 +52,7 @@ typedef struct {
     double outside_bytes, own_outside_bytes, device_outside_bytes; /* maxima; bench/paper/memory.h */
     char libraries_differ[REASON_LENGTH]; /* the first rank that has other libraries than rank 0; empty: none */
     char preloaded[REASON_LENGTH];        /* the first preloaded library that answers calls of the program */
+    int libraries_rank, preloaded_rank;   /* that have these sentences; -1: none */
     char weights_digest[17];              /* of all ranks' weights after the last step */
     char struck[OP_TEXT];                 /* which operation a planted fault struck in the timed steps */
     machine_findings machine;

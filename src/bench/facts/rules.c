@@ -94,7 +94,7 @@ static void placed_as_the_recipe(const case_result *r, reasons *to)
 
 static void without_preloads(const case_result *r, reasons *to)
 {
-    if (r->seen.preloaded[0]) reasons_add(to, "preloaded", -1, "preloaded: %s", r->seen.preloaded);
+    if (r->seen.preloaded[0]) reasons_add(to, "preloaded", r->seen.preloaded_rank, "preloaded: %s", r->seen.preloaded);
 }
 
 /* "outlier rank 1 on host: computes 203 % (+- 7) longer than 1 peer; 20 ms a step late". */
@@ -135,7 +135,8 @@ static void without_outliers(const case_result *r, reasons *to)
 
 static void with_equal_libraries(const case_result *r, reasons *to)
 {
-    if (r->seen.libraries_differ[0]) reasons_add(to, "libraries", -1, "libraries differ: %s", r->seen.libraries_differ);
+    if (r->seen.libraries_differ[0])
+        reasons_add(to, "libraries", r->seen.libraries_rank, "libraries differ: %s", r->seen.libraries_differ);
 }
 
 /* Few steps have a few steps' spread. */

@@ -19,10 +19,13 @@ typedef enum {
     RANK_TABLES
 } rank_table;
 
-/* flops, bytes: of computing operations, all steps. */
+/* flops, bytes: of computing operations, all steps. first: of each axis that transfers, the world rank of the first
+ * member of the rank's group; -1: no collectives. */
+enum { GATHERED_AXES = 8 };
 typedef struct {
     double flops, bytes;
     char host[64];
+    int first[GATHERED_AXES];
 } rank_work;
 
 /* Tables [steps, ranks] in seconds, and work [ranks]; owned. On ranks other than 0 they are NULL. */
@@ -31,13 +34,10 @@ typedef struct {
     rank_work *work;
 } rank_times;
 
-/* What this rank brings. row: a number a step in each (rank_times.c); owned. first: of each axis that transfers, the
- * world rank of the first member of this rank's group; -1: no collectives. */
-enum { GATHERED_AXES = 8 };
+/* What this rank brings. row: a number a step in each (rank_times.c); owned. */
 typedef struct {
     double *row;
     int64_t steps;
-    int first[GATHERED_AXES];
     rank_work work;
 } own_times;
 

@@ -88,5 +88,4 @@ void preloaded_complaint(const library_list *own, char sentence[REASON_LENGTH])
         }
     for (int i = 0; loaded_later[i]; i++) look_up(own, loaded_later[i], sentence);
     audit_complaint(sentence);
-    world_hear(sentence, REASON_LENGTH);
 }
