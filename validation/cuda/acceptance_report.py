@@ -82,7 +82,7 @@ def shares(told):
     operations = told.get("operations", {})
     spent = {name: entry["seconds"] / window for name, entry in operations.items() if entry.get("seconds")}
     waits = {axis: entry["exposed_seconds"] for axis, entry in told.get("transfers", {}).items()}
-    spent.update({f"waiting for {axis}": seconds / window for axis, seconds in waits.items() if seconds})
+    spent.update({f"exposed {axis} transfers": seconds / window for axis, seconds in waits.items() if seconds})
     if told.get("dispatch_seconds"):
         spent["dispatch"] = told["dispatch_seconds"] / window
     return sorted(spent.items(), key=lambda item: -item[1])

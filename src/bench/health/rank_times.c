@@ -11,11 +11,11 @@
 /* The axes of groups that transfer (parallel/mesh.c), and the table of what was waited for on them. */
 static const struct {
     const char *axis;
-    rank_table waiting;
-} gathered[GATHERED_AXES] = { { "tensor", RANK_WAITING_TENSOR },     { "context", RANK_WAITING_CONTEXT },
-                              { "expert", RANK_WAITING_EXPERT },     { "shard", RANK_WAITING_SHARD },
-                              { "pipeline", RANK_WAITING_PIPELINE }, { "gradient", RANK_WAITING_GRADIENT },
-                              { "model", RANK_WAITING_ALL },         { "all", RANK_WAITING_ALL } };
+    rank_table exposed;
+} gathered[GATHERED_AXES] = { { "tensor", RANK_EXPOSED_TENSOR },     { "context", RANK_EXPOSED_CONTEXT },
+                              { "expert", RANK_EXPOSED_EXPERT },     { "shard", RANK_EXPOSED_SHARD },
+                              { "pipeline", RANK_EXPOSED_PIPELINE }, { "gradient", RANK_EXPOSED_GRADIENT },
+                              { "model", RANK_EXPOSED_ALL },         { "all", RANK_EXPOSED_ALL } };
 
 /* Rows of a rank: its steps, the tables, then its seconds in collectives on each axis. */
 enum { ROW_TABLES = 1, ROW_COLLECTIVES = ROW_TABLES + RANK_TABLES, ROWS = ROW_COLLECTIVES + GATHERED_AXES };
@@ -36,7 +36,7 @@ static void take_axis(own_times *t, const tally_axis *axis, int column, const ta
     int a = gathered_axis(axis->axis);
     t->work.first[a] = axis->first;
     for (int64_t s = 0; s < t->steps; s++) {
-        row_of(t, ROW_TABLES + (int)gathered[a].waiting)[s] += step[s].waiting[column];
+        row_of(t, ROW_TABLES + (int)gathered[a].exposed)[s] += step[s].exposed[column];
         row_of(t, ROW_COLLECTIVES + a)[s] = step[s].collectives[column];
     }
 }

@@ -4,18 +4,18 @@
 #pragma once
 #include "machine/queue/machine.h"
 
-/* Waiting: exposed, by axis. */
+/* EXPOSED: transfers by axis. */
 typedef enum {
     RANK_COMPUTING,
     RANK_RUN_DELAY,
     RANK_LATE,
-    RANK_WAITING_TENSOR,
-    RANK_WAITING_CONTEXT,
-    RANK_WAITING_EXPERT,
-    RANK_WAITING_SHARD,
-    RANK_WAITING_PIPELINE,
-    RANK_WAITING_GRADIENT,
-    RANK_WAITING_ALL,
+    RANK_EXPOSED_TENSOR,
+    RANK_EXPOSED_CONTEXT,
+    RANK_EXPOSED_EXPERT,
+    RANK_EXPOSED_SHARD,
+    RANK_EXPOSED_PIPELINE,
+    RANK_EXPOSED_GRADIENT,
+    RANK_EXPOSED_ALL,
     RANK_TABLES
 } rank_table;
 

@@ -17,7 +17,7 @@ static double busy_seconds(const look *l, int64_t step, int rank)
     int64_t i = step * l->ranks + rank;
     if (rank == l->ranks) return l->step[step];
     double busy = l->times->step[i];
-    for (int table = RANK_WAITING_TENSOR; table < RANK_TABLES; table++) busy -= l->times->table[table][i];
+    for (int table = RANK_EXPOSED_TENSOR; table < RANK_TABLES; table++) busy -= l->times->table[table][i];
     return busy;
 }
 

@@ -68,7 +68,7 @@ static void say_speed(const case_result *r)
 /* ---- where rank 0's timed steps went ---- */
 
 typedef struct {
-    const char *before, *name;
+    const char *before, *name, *after;
     double seconds;
 } share;
 enum { SHARES = OP_KINDS + TALLY_AXES + 1, SHARES_SHOWN = 3 };
@@ -79,16 +79,16 @@ static int by_seconds(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Fills the shares, the largest first: computing operations, exposed waiting by axis, idle time. Returns their count.
- */
+/* Fills the shares, the largest first: computing operations, exposed transfers by axis, idle time. Returns their
+ * count. */
 static int shares_of(const tally *t, share list[SHARES])
 {
     int n = 0;
     for (int k = 0; k < OP_KINDS; k++)
-        if (!op_is_transfer((op_kind)k)) list[n++] = (share){ "", op_kind_name((op_kind)k), t->kind[k].seconds };
+        if (!op_is_transfer((op_kind)k)) list[n++] = (share){ "", op_kind_name((op_kind)k), "", t->kind[k].seconds };
     for (int a = 0; a < t->axes; a++)
-        list[n++] = (share){ "waiting for ", t->axis[a].axis, t->axis[a].exposed_seconds };
-    list[n++] = (share){ "", "idle", t->idle_seconds };
+        list[n++] = (share){ "exposed ", t->axis[a].axis, " transfers", t->axis[a].exposed_seconds };
+    list[n++] = (share){ "", "idle", "", t->idle_seconds };
     qsort(list, (size_t)n, sizeof *list, by_seconds);
     return n;
 }
@@ -109,7 +109,8 @@ static void say_shares(const case_result *r)
     double total = window_seconds(r), shown = 0.0;
     int n = shares_of(&r->seen.tally, list);
     for (int i = 0; i < n && i < SHARES_SHOWN; i++) {
-        snprintf(next, sizeof next, "%s%s %.1f %%, ", list[i].before, list[i].name, 100.0 * list[i].seconds / total);
+        snprintf(next, sizeof next, "%s%s%s %.1f %%, ", list[i].before, list[i].name, list[i].after,
+                 100.0 * list[i].seconds / total);
         if (strlen(text) + strlen(next) > ROOM) break;
         strcat(text, next);
         shown += list[i].seconds;
