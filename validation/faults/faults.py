@@ -55,7 +55,7 @@ def found_by(result):
     check = result["check_model"]
     twice = check["difference"].startswith("run twice")
     large = check["residual"] is None or check["residual"] >= 16      # None: not finite
-    by = [("shadow", result["shadowed_mismatches"]), ("transfers", check["differing"] and not twice),
+    by = [("shadow", result["shadowed_mismatches"]), ("transfers", check["differences"] and not twice),
           ("second run", twice), ("hazards", result["hazards"]), ("residual", large)]
     return next((name for name, finds in by if finds), "timed steps")
 

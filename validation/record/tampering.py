@@ -151,7 +151,7 @@ def of_checks():
     yield "a residual's part", put(f"{CASE}/check_model/weights", 2.0), "check_model/residual"
     yield "a residual above its threshold", put(f"{CASE}/check_model/residual", 17.0), "check_model/passed"
     yield "a check that was not done", put(f"{CASE}/check_model/done", False), "check_model/passed"
-    yield "a transfer that differs", put(f"{CASE}/check_model/differing", 1), "1 differences"
+    yield "a transfer that differs", put(f"{CASE}/check_model/differences", 1), "1 differences"
     yield "an operation that differs", put(f"{CASE}/results/shadowed_mismatches", 1), "differ from the host's"
     yield "memory", put(f"{CASE}/results/arena_bytes", 1), "arena_bytes"
 

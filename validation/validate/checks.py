@@ -127,7 +127,8 @@ def against_passed(case):
         yield f"its check did not pass: residual {case[CHECK + '/residual']:.4g} {case[CHECK + '/difference']}"
     if case["results/shadowed_mismatches"] > 0:
         yield f"{case['results/shadowed_mismatches']} of its operations differ from the host's"
-    for name, what in (("conserved_failed", "totals that a sum changed"), ("replicas_unequal", "unequal weights")):
+    for name, what in (("conserved_mismatches", "totals that a sum changed"),
+                       ("replica_mismatches", "unequal weights")):
         if case["results/" + name] > 0:
             yield f"it has {case['results/' + name]} {what}"
     if case.settings["fault"] != "none":

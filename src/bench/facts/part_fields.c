@@ -169,7 +169,7 @@ static const field of_check[] = {
     { "faults", "1", "executions that a planted fault struck", FIELD_COUNT, CHECK(faults) },
     { "struck", NULL, "the operation that it struck", FIELD_TEXT, CHECK(struck) },
     { "transfers", "1", "that were proven", FIELD_COUNT, CHECK(transfers) },
-    { "differing", "1", "sums over ranks, kinds of transfers on an axis, and runs that differ", FIELD_COUNT,
+    { "differences", "1", "sums over ranks, kinds of transfers on an axis, and runs that differ", FIELD_COUNT,
       CHECK(differing) },
     { "difference", NULL, "the first of them", FIELD_TEXT, CHECK(difference) },
     { "digest", NULL, "of the losses, norms and final weights of all ranks", FIELD_TEXT, CHECK(digest) },
