@@ -24,7 +24,7 @@ void gather_ranks(case_result *r, trainer *t, sampler *own)
 }
 
 /* SUM: of all ranks' counts. MOST: their largest number, and whose it is. FIRST: the text of the first rank that has
- * one, and which that is. SAME: a text of the rank that the last row with MOST or FIRST found. EACH: a list, of which
+ * one, and which that is. SAME: a text of the rank that the row before took from. EACH_RANK: a list, of which
  * each rank has its own entry. */
 typedef enum { SUM, MOST, FIRST, SAME, EACH_RANK } gather_way;
 typedef struct {
