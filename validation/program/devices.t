@@ -77,7 +77,8 @@ tap.ok(told["throttled"] == told["clocks_unknown"] == ""
        "clocks and memory are reported", run.stdout)
 printed = set(re.findall(r"^  ([a-z0-9_]+)[ .]", run.stdout, re.M))
 known = {name for name, value in told.items() if value not in (None, "", {}) and not isinstance(value, list)}
-tap.ok(len(known) > 100 and known <= printed, "--verbose prints what --json has, but for steps", sorted(known - printed))
+tap.ok(len(known) > 100 and known <= printed, "--verbose prints what --json has, but for steps",
+       sorted(known - printed))
 tap.ok("attention own kernels (FP32): built without cuDNN; products" in run.stdout,
        "why own kernels compute attention is said", run.stdout)
 tap.ok(re.search(r"cuBLASLt, 0 multiprocessors left to transfers; transfers NCCL 2.28.9, gathers and all-to-alls in "

@@ -79,7 +79,7 @@ static double *table_of(const double *all, int64_t steps, int64_t completed, int
 }
 
 /* Adds to the table of lateness by how much longer another member was in an axis's collectives.
- * in: [ranks, steps]. */
+ * in: [ranks, steps]. A number that is no rank is left out: a gather went wrong, and the watch ends the run. */
 static void add_lateness(const rank_times *x, int axis, const double *in, int64_t steps, int ranks)
 {
     double *longest = allocate(ranks, sizeof *longest, TIMES);
@@ -87,11 +87,11 @@ static void add_lateness(const rank_times *x, int axis, const double *in, int64_
         memset(longest, 0, (size_t)ranks * sizeof *longest);
         for (int i = 0; i < ranks; i++) {
             int first = x->work[i].first[axis];
-            if (first >= 0) longest[first] = fmax(longest[first], in[i * steps + s]);
+            if (first >= 0 && first < ranks) longest[first] = fmax(longest[first], in[i * steps + s]);
         }
         for (int i = 0; i < ranks; i++) {
             int first = x->work[i].first[axis];
-            if (first >= 0) x->table[RANK_LATE][s * ranks + i] += longest[first] - in[i * steps + s];
+            if (first >= 0 && first < ranks) x->table[RANK_LATE][s * ranks + i] += longest[first] - in[i * steps + s];
         }
     }
     free(longest);
