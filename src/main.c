@@ -5,6 +5,7 @@
 #include "base/say.h"
 #include "bench/check/replay.h"
 #include "bench/facts/fields.h"
+#include "bench/facts/rules.h"
 #include "bench/launch/deck_file.h"
 #include "bench/launch/libraries.h"
 #include "bench/launch/options.h"
@@ -81,6 +82,7 @@ static int answer(const options *o)
     if (o->name) return answer_one(o);
     if (o->keys) keys_print();
     if (o->fields) fields_print();
+    if (o->rules) rules_print();
     if (o->list) catalogue_print();
     return o->replay ? replay(o->replay) : STATUS_PASSED;
 }

@@ -211,10 +211,12 @@ int world_first(bool yes)
     return (int)-first;
 }
 
-void world_hear(char *sentence, size_t length)
+int world_hear(char *sentence, size_t length)
 {
     int first = world_first(sentence[0] != 0);
-    if (first < world.ranks) world_broadcast(sentence, length, first);
+    if (first == world.ranks) return -1;
+    world_broadcast(sentence, length, first);
+    return first;
 }
 
 void *world_gather(const void *part, size_t bytes)

@@ -26,8 +26,8 @@ int world_first(bool yes);                                /* collective: the fir
 enum { WORLD_GATHER_MOST = 1 << 26 };                     /* bytes a rank of one gather; more end the program */
 /* Returns `bytes` bytes of every rank, one after another, on rank 0, which frees them; else NULL. Collective. */
 void *world_gather(const void *part, size_t bytes);
-/* What the lowest rank that has something to say says, on all ranks; nothing if none has. Collective. */
-void world_hear(char *sentence, size_t length);
+/* Replaces each rank's sentence by that of the lowest rank that has one. Returns that rank, or -1. Collective. */
+int world_hear(char *sentence, size_t length);
 void world_barrier(void);               /* collective */
 _Noreturn void world_abort(int status); /* ends every rank */
 

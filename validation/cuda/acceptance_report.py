@@ -82,7 +82,7 @@ def shares(told):
     operations = told.get("operations", {})
     spent = {name: entry["seconds"] / window for name, entry in operations.items() if entry.get("seconds")}
     waits = {axis: entry["exposed_seconds"] for axis, entry in told.get("transfers", {}).items()}
-    spent.update({f"waiting for {axis}": seconds / window for axis, seconds in waits.items() if seconds})
+    spent.update({f"exposed {axis} transfers": seconds / window for axis, seconds in waits.items() if seconds})
     if told.get("dispatch_seconds"):
         spent["dispatch"] = told["dispatch_seconds"] / window
     return sorted(spent.items(), key=lambda item: -item[1])
@@ -110,12 +110,12 @@ def beside(timed):
             f"{100.0 * abs(mean['ours-before'] - mean['ours-after']) / ours:.2f} %"]
 
 
-def profile(run, part, line):
-    """What the report says of clocks and memory, and the operations' shares."""
-    said = dict.fromkeys("  " + text.rstrip() for text in lines_of(run, part)
-                         if text.startswith(("Clocks ", "Engines ", "Memory ", "Kernels ")))
+def profile(part, line):
+    """What attention and products ran with, memory in bytes, what was compared, and the operations' shares."""
+    names = ("arena_bytes", "device_outside_bytes", "communicator_bytes", "shadowed_operations", "shadowed_worst")
     engines = str(line.get("engines")).split("\n", maxsplit=1)[0]      # then one line for each product
-    return ["", f"{part.name} {line.get('workload')}, {line.get('precision')}: {engines}", *said,
+    return ["", f"{part.name} {line.get('workload')}, {line.get('precision')}: {engines}",
+            *(f"  {name:28} {line.get(name)}" for name in names),
             *(f"  {name:28} {100.0 * share:6.2f} %" for name, share in shares(line)[:12])]
 
 
@@ -174,7 +174,7 @@ def write(run, parts, outcomes, why):
     timed = [(part, line) for part, line in told if line.get("mean_seconds")]
     ended = {part.name for part, _ in told}
     out = [f"xgsw on GPUs, {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}", *about(run)]
-    out += [text for part, line in timed if line.get("operations") for text in guarded(profile, run, part, line)]
+    out += [text for part, line in timed if line.get("operations") for text in guarded(profile, part, line)]
     out += [text for part in parts if outcomes.get(part.name, {}).get("outcome") not in (None, "passed")
             for text in failures(run, part, outcomes[part.name])]
     out += ["", "Part            outcome   seconds"]

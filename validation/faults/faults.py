@@ -55,16 +55,18 @@ def found_by(result):
     check = result["check_model"]
     twice = check["difference"].startswith("run twice")
     large = check["residual"] is None or check["residual"] >= 16      # None: not finite
-    by = [("shadow", result["shadowed_mismatches"]), ("transfers", check["differing"] and not twice),
+    by = [("shadow", result["shadowed_mismatches"]), ("transfers", check["differences"] and not twice),
           ("second run", twice), ("hazards", result["hazards"]), ("residual", large)]
     return next((name for name, finds in by if finds), "timed steps")
 
 
-def verdict(result, healthy):
+def verdict(result, healthy, struck):
     if result["valid"]:
         return "WRONG: VALID"
     if any(NEVER in reason for reason in result["fail_reasons"]):
         return "struck nothing" if result["verdict"] == "FAILED" else "WRONG: passed, and struck nothing"
+    if any(rule == "shadow" and rank != struck for rule, rank in zip(result["fail_rules"], result["fail_ranks"])):
+        return f"WRONG: the shadow found it on the ranks {result['fail_ranks']}"
     if result["verdict"] == "FAILED":
         return "FAILED by " + found_by(result)
     return "harmless" if numbers(result) == numbers(healthy) else "WRONG: passed, with other numbers"
@@ -72,7 +74,7 @@ def verdict(result, healthy):
 
 def judge(faults, healthy):
     """Verdicts of the faults; healthy: results without one by (workload, layout, precision)."""
-    return [verdict(result, healthy[case[:3]]) for case, result in zip(faults, run(faults))]
+    return [verdict(result, healthy[case[:3]], int(case[3].split()[3])) for case, result in zip(faults, run(faults))]
 
 
 def wrong(faults, words):

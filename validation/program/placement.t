@@ -94,7 +94,7 @@ status, seconds, said = scripts.result()
 tap.ok(status == 0 and ", 1 not checked" in said,
        "a script of one rank may ask, and others begin, before it runs", said)
 status, seconds, said = split.result()
-tap.ok(status == 0 and re.search(r"^Placement  2 nodes of 2 ranks; data within a node, tensor across$", said, re.M),
+tap.ok(status == 0 and re.search(r"^  placement +2 nodes of 2 ranks; data within a node, tensor across$", said, re.M),
        f"two nodes are found, and the axis that spans them ({seconds:.1f} s)", said)
 tap.ok(re.search(r"^Warning    tensor groups span nodes: ranks 0 and 1 of one lie on two; .*\(cyclic\): srun "
                  r"--distribution=block, mpirun --map-by ppr:2:node$", said, re.M), "and the cause with its remedy",

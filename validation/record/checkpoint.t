@@ -150,7 +150,8 @@ def stop(tap):
     os.kill(ranks_of(run)[0], signal.SIGUSR1)
     status, said = run.wait(timeout=60), SAVED.findall(place.text("out"))
     loaded = LOADED.findall(load(place.file("ck")).stdout)
-    tap.ok(status == 75 and len(said) == 1 and loaded == said, "a run that is stopped saves", f"{status} {said} {loaded}")
+    tap.ok(status == 75 and len(said) == 1 and loaded == said, "a run that is stopped saves",
+           f"{status} {said} {loaded}")
     place.close()
 
 

@@ -16,7 +16,7 @@ from validate import libraries  # noqa: E402
 libraries.need()
 
 import numpy as np  # noqa: E402
-from program import Tap  # noqa: E402
+from program import Tap, alone  # noqa: E402
 from validate import rules, slow  # noqa: E402
 from validate.findings import Findings  # noqa: E402
 from validate.record import read_record  # noqa: E402
@@ -63,9 +63,12 @@ def main():
            "a case that is no soak has the deck's")
     unbroken = rules.RULES.keys() - broken - {"debug build"}
     with open(os.path.join(TOP, "validation", "RULES.md"), encoding="utf-8") as file:
-        page = [line.split("|")[1] for line in file if line.startswith("| ")]
-    told = {rule.split(":")[0] for rule in rules.RULES} - {word.strip() for names in page for word in names.split(",")}
-    tap.ok(not told, "RULES.md names every rule", told)
+        page = file.read()
+    table = alone("--rules").stdout
+    tap.ok(table.startswith("| name |") and f"## VALID\n\n{table}\n" in page, "RULES.md has what --rules prints", table)
+    names = {word for line in table.splitlines()[2:] for word in line.split("|")[1].strip().split(", ")}
+    told = {rule.split(":")[0] for rule in rules.RULES} | {"outlier"}
+    tap.ok(names == told, "--rules names every rule", names ^ told)
     tap.ok(len(planted) >= 30 and not unbroken, f"{len(planted)} violations, of every rule", unbroken)
     tap.done()
 

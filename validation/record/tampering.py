@@ -51,10 +51,10 @@ def all_of(*changes):
     return apply
 
 
-def add_reason(path, text):
+def put_only(path, entry):
     def apply(file):
         del file[path]
-        file[path] = [text.encode()]
+        file[path] = [entry]
 
     return apply
 
@@ -93,8 +93,9 @@ def of_results():
     yield "faults", put(f"{CASE}/results/faults", 1), "none is planted"
     yield "passed", put(f"{CASE}/results/passed", False), "contradicts"
     yield "valid", put(f"{CASE}/results/valid", False), "contradicts"
-    yield "a fail reason", add_reason(f"{CASE}/results/fail_reasons", "it smelt"), "it smelt"
-    yield "an invalid reason", add_reason(f"{CASE}/results/invalid_reasons", "too hot"), "too hot"
+    yield "a fail reason", put_only(f"{CASE}/results/fail_reasons", b"it smelt"), "it smelt"
+    yield "an invalid reason", put_only(f"{CASE}/results/invalid_reasons", b"too hot"), "too hot"
+    yield "a rank that there is not", put_only(f"{CASE}/results/fail_ranks", 4096), "fail_ranks has a rank"
 
 
 def of_steps():
@@ -150,7 +151,7 @@ def of_checks():
     yield "a residual's part", put(f"{CASE}/check_model/weights", 2.0), "check_model/residual"
     yield "a residual above its threshold", put(f"{CASE}/check_model/residual", 17.0), "check_model/passed"
     yield "a check that was not done", put(f"{CASE}/check_model/done", False), "check_model/passed"
-    yield "a transfer that differs", put(f"{CASE}/check_model/differing", 1), "1 differences"
+    yield "a transfer that differs", put(f"{CASE}/check_model/differences", 1), "1 differences"
     yield "an operation that differs", put(f"{CASE}/results/shadowed_mismatches", 1), "differ from the host's"
     yield "memory", put(f"{CASE}/results/arena_bytes", 1), "arena_bytes"
 

@@ -62,7 +62,7 @@ def check_checkpoints(case, f):
     saved = {name.split("/")[1]: case[name] for name in case.values if name.startswith("checkpoints/")}
     f.demand(saved["sync_seconds"] <= saved["write_seconds"] <= saved["seconds"] or not saved["saves"],
              "the parts of a save took longer than it")
-    f.demand((saved["bytes"] > 0) == (saved["saves"] > 0) or saved["failed"], "bytes were saved in no save, or none in one")
+    f.demand((saved["bytes"] > 0) == (saved["saves"] > 0) or saved["failed"], "a save has no bytes, or bytes no save")
     every, done = case.settings["checkpoint_every"], case["results/completed"]
     paused = np.flatnonzero(case["steps/pause_seconds"][:done] > 0)
     f.demand(not paused.size or (every and not (paused % every).any()), "a step pauses that follows no save")
@@ -141,7 +141,8 @@ def against_passed(case):
         yield f"its check did not pass: residual {case[CHECK + '/residual']:.4g} {case[CHECK + '/difference']}"
     if case["results/shadowed_mismatches"] > 0:
         yield f"{case['results/shadowed_mismatches']} of its operations differ from the host's"
-    for name, what in (("conserved_failed", "totals that a sum changed"), ("replicas_unequal", "unequal weights")):
+    for name, what in (("conserved_mismatches", "totals that a sum changed"),
+                       ("replica_mismatches", "unequal weights")):
         if case["results/" + name] > 0:
             yield f"it has {case['results/' + name]} {what}"
     if case.settings["fault"] != "none":
@@ -153,6 +154,9 @@ def check_verdict(case, provenance, f):
     f.demand(case.flag("results/passed") == (verdict == "PASSED"), f"verdict {verdict} contradicts results/passed")
     f.demand(case.flag("results/valid") == (validity == "VALID"), f"{validity} contradicts results/valid")
     f.demand(case.settings["fault"] != "none" or case["results/faults"] == 0, "a fault struck, but none is planted")
+    for kind in ("fail", "invalid"):
+        named, last = case[f"results/{kind}_ranks"], case.settings["world_ranks"] - 1
+        f.demand(all(-1 <= rank <= last for rank in named), f"{kind}_ranks has a rank that is not among -1 to {last}")
     if verdict == "PASSED":
         for reason in against_passed(case):
             f.add(f"recorded PASSED, but {reason}")
@@ -180,7 +184,8 @@ def checks_of(case):
     """Of a case that was stopped there are fewer numbers, of one in a journal only its steps."""
     if case.recovered:
         return (check_settings, check_recovered)
-    every = (check_settings, *schema.CHECKS, check_steps, check_checkpoints, check_experts, *outcome.OF_CASE, slow.check_ranks,
+    every = (check_settings, *schema.CHECKS, check_steps, check_checkpoints, check_experts,
+             *outcome.OF_CASE, slow.check_ranks,
              slow.check_slow_steps, witness.check_samples)
     timed = case["results/completed"] > case.settings["warmup"]
     if case.interrupted:

@@ -12,7 +12,7 @@ CHECK = "check_model"
 
 def check_residuals(case, f):
     of = lambda part: case[f"{CHECK}/{part}"]
-    done, residual, differing = case.flag(CHECK + "/done"), of("residual"), of("differing")
+    done, residual, differing = case.flag(CHECK + "/done"), of("residual"), of("differences")
     parts = [of(part) for part in PARTS]
     if done and np.isfinite(parts).all():
         f.same(CHECK + "/residual", residual, max(parts))
@@ -59,8 +59,8 @@ def check_replay(case, f):
 
 def check_conservation(case, f):
     """Ranks sum gradients and hold the same weights unless all are stages of one pipeline, whose ends may be tied."""
-    compared, failed, worst = (case["results/conserved_" + part] for part in ("comparisons", "failed", "worst"))
-    copies, unequal = case["results/replicas_compared"], case["results/replicas_unequal"]
+    compared, failed, worst = (case["results/conserved_" + part] for part in ("comparisons", "mismatches", "worst"))
+    copies, unequal = case["results/replicas_compared"], case["results/replica_mismatches"]
     f.demand(0 <= failed <= compared and (failed > 0) == (worst > 1), f"{failed} of {compared} sums, worst {worst}")
     f.demand(0 <= unequal <= copies, f"{unequal} of {copies} copies of weights differ")
     s = case.settings

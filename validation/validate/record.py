@@ -8,7 +8,7 @@ import numpy as np
 from validate.findings import count
 
 
-RECORD_VERSION = 4
+RECORD_VERSION = 5
 # Of the run rules (validation/RULES.md).
 RULES_VERSION = "xgsw-2.4"
 
@@ -102,7 +102,7 @@ class Case(Tree):
 
     @property
     def measured(self):
-        """Times of the steps that count: after the warm-up, up to the last that finished, but none after a checkpoint."""
+        """Times of the steps that count: after the warm-up, up to the last that finished; none after a checkpoint."""
         done = slice(self.settings["warmup"], self["results/completed"])
         return self["steps/step_seconds"][done][~(self["steps/pause_seconds"][done] > 0)]
 

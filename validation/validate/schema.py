@@ -23,7 +23,8 @@ MAY_LACK = ("steps/balance_losses", "steps/choices_dropped", "steps/expert_loads
             "samples/core_clock", "samples/load", "samples/busy_seconds", "samples/package_energy",
             "samples/own_seconds")
 # Of none, or of less than is usual.
-MINUS_ONE = ("spans/layer", "spans/microbatch", "samples/clock_events", "ranks/excess", "results/invalid_ranks")
+MINUS_ONE = ("spans/layer", "spans/microbatch", "samples/clock_events", "ranks/excess", "results/fail_ranks",
+             "results/invalid_ranks")
 
 
 def read_fields(path=FIELDS_TABLE):

@@ -9,8 +9,8 @@ ROUNDING = 1e-9
 BLOCKS, LIMIT, ERRORS, ALIKE, NAMED = 10, 0.1, 3.0, 0.01, 3
 # A step so many times the median is slow (src/bench/health/slow_steps.h); so many are named.
 SLOW, SLOW_NAMED = 1.5, 8
-WAITING = ("tensor", "context", "expert", "shard", "pipeline", "gradient", "all")
-TABLES = ("computing_seconds", "run_delay_seconds", "late_seconds", *("waiting_" + axis for axis in WAITING))
+EXPOSED = ("tensor", "context", "expert", "shard", "pipeline", "gradient", "all")
+TABLES = ("computing_seconds", "run_delay_seconds", "late_seconds", *("exposed_" + axis for axis in EXPOSED))
 
 
 def kinds_of_work(flops, bytes_of):
@@ -85,7 +85,7 @@ def check_ranks(case, f):
 def slow_steps(case):
     """What the record says of each slow step, but for the hosts."""
     first, last, median = case.settings["warmup"], case["results/completed"], np.median(case.measured)
-    busy = case["ranks/rank_seconds"] - sum(case["ranks/waiting_" + axis] for axis in WAITING)
+    busy = case["ranks/rank_seconds"] - sum(case["ranks/exposed_" + axis] for axis in EXPOSED)
     seconds = np.column_stack((busy, case["steps/step_seconds"]))[:last]
     longer = seconds - seconds[first:].mean(axis=0)
     for step in first + np.flatnonzero(seconds[first:, -1] > SLOW * median):

@@ -59,6 +59,7 @@ static void note(check_result *c, double *part, double scaled, const char *what,
     if (scaled > *part) *part = scaled;
     if (!(scaled > c->residual)) return;
     c->residual = scaled;
+    c->worst_rank = rank;
     snprintf(c->worst, sizeof c->worst, "%s of %s at step %d, largest on rank %d", what, of, step, rank);
 }
 
@@ -205,15 +206,13 @@ static outcome outcome_of(const trainer *t)
     return left;
 }
 
-/* Adds what the run itself says, all ranks'; takes it apart. */
+/* Adds what the run itself says of this rank; takes it apart. */
 static outcome end_run(check_result *c, const check *k, trainer *t, machine_findings *found)
 {
     outcome left = outcome_of(t);
-    double faults = t ? (double)prove_faults(t->machine) : 0.0;
-    world_sum(&faults, 1);
-    c->faults += (int64_t)faults;
-    fault_struck(&k->given, t ? t->machine : NULL, c->struck);
     if (!t) return left;
+    c->faults += prove_faults(t->machine);
+    fault_struck(&k->given, t->machine, c->struck);
     findings_add(found, t->machine, &found->shadow);
     trainer_dismantle(t);
     return left;
@@ -263,6 +262,7 @@ static outcome run_observed(check *k, const trainer_options *o, bool repeats, ch
     delivery_report d = prove_judge_transfers(t ? t->machine : NULL);
     c->transfers = d.transfers;
     c->differing = d.differing;
+    c->difference_rank = d.rank;
     snprintf(c->difference, sizeof c->difference, "%s", d.sentence);
     return end_run(c, k, t, found);
 }
@@ -289,9 +289,10 @@ static void compare_runs(check_result *c, const outcome *first, const outcome *s
                      first->loss[step], second->loss[step], first->norm[step], second->norm[step]);
     if (first->weights != second->weights && !sentence[0])
         snprintf(sentence, sizeof sentence, "run twice, rank %d has other weights at the end", world_rank());
-    world_hear(sentence, sizeof sentence);
-    if (!sentence[0]) return;
-    if (!c->differing++) memcpy(c->difference, sentence, sizeof sentence);
+    int rank = world_hear(sentence, sizeof sentence);
+    if (rank < 0 || c->differing++) return;
+    memcpy(c->difference, sentence, sizeof sentence);
+    c->difference_rank = rank;
 }
 
 check_result check_run(check *k, const machine_options *on, machine_findings *found)

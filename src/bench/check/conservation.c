@@ -161,18 +161,11 @@ conservation conserved_judge(conserved_steps *k, trainer *t, double norm)
     conservation c = { .comparisons = 0 };
     judging j = { .found = &c, .t = t, .k = k };
     if (t) each_sum(&j, count);
-    double counts[2] = { (double)c.comparisons, 0.0 };
-    world_sum(counts, 1);
-    j.comparisons = counts[0];
+    j.comparisons = (double)c.comparisons;
+    world_sum(&j.comparisons, 1);
     if (t) each_sum(&j, judge_sum);
     fail_zeros(&j, norm);
-    replicas_compare(&c, t);
-    counts[0] = (double)c.failed;
-    world_sum(counts, 1);
-    world_maximum(&c.worst, 1);
-    world_hear(c.sentence, sizeof c.sentence);
-    c.comparisons = (int64_t)j.comparisons;
-    c.failed = (int64_t)counts[0];
+    if (t) replicas_compare(&c, t);
     close(k);
     return c;
 }

@@ -18,6 +18,6 @@ typedef struct conserved_steps {
 conserved_steps *conserved_open(const trainer *t, int64_t steps);
 void conserved_read(conserved_steps *k, const trainer *t);
 
-/* Judges all steps read, and compares the weights as the last step left them; frees k. t: NULL on a rank that takes no
- * part. norm: the largest gradient norm of the steps. Collective over the world. */
+/* Judges all steps read, and compares the weights as the last step left them; frees k. Returns what this rank found. t:
+ * NULL on a rank that takes no part. norm: the largest gradient norm of the steps. Collective over the world. */
 conservation conserved_judge(conserved_steps *k, trainer *t, double norm);

@@ -36,7 +36,6 @@ static void describe(const op *o, char text[OP_TEXT])
 void fault_struck(const bench_case *c, const machine *m, char text[OP_TEXT])
 {
     text[0] = 0;
-    if (c->fault.kind == FAULT_NONE || c->fault.rank >= world_ranks()) return;
-    if (world_rank() == c->fault.rank && m && prove_faults(m)) describe(prove_struck(m), text);
-    world_broadcast(text, OP_TEXT, c->fault.rank);
+    bool own = c->fault.kind != FAULT_NONE && world_rank() == c->fault.rank;
+    if (own && prove_faults(m)) describe(prove_struck(m), text);
 }

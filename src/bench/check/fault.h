@@ -7,7 +7,6 @@ fault fault_planted(const bench_case *c);
 /* As the struck rank's measure of the case completed it. Collective over the world. */
 fault fault_agreed(const bench_case *c, const measure *r);
 
-/* Which operation the case's fault struck on its own rank, whose machine it is there (NULL: takes no part): "matmul
- * down (backward: read, read, written)", the same text for operations that a model repeats, and empty if none was
- * struck. Collective over the world if the case has a fault. */
+/* Writes which operation of this rank's machine the case's fault struck: "matmul down (backward: read, read, written)",
+ * the same text for operations that a model repeats. Empty on other ranks, and if none was struck. */
 void fault_struck(const bench_case *c, const machine *m, char text[OP_TEXT]);

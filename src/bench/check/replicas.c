@@ -67,16 +67,11 @@ static void compare_ends(comparison *c)
 
 void replicas_compare(conservation *to, trainer *t)
 {
-    const param_table *p = t ? &t->stage.params : NULL;
-    uint64_t *digest = allocate(t ? tensor_elements(&t->digests) + 1 : 1, sizeof *digest, "digests of weights");
+    const param_table *p = &t->stage.params;
+    uint64_t *digest = allocate(tensor_elements(&t->digests) + 1, sizeof *digest, "digests of weights");
     comparison c = { to, t, digest };
-    if (t) trainer_digest_weights(t, digest);
-    for (int i = 0; t && i < p->bucket_count; i++) compare_bucket(&c, &p->buckets[i]);
-    if (t) compare_ends(&c);
+    trainer_digest_weights(t, digest);
+    for (int i = 0; i < p->bucket_count; i++) compare_bucket(&c, &p->buckets[i]);
+    compare_ends(&c);
     free(digest);
-    double counts[2] = { (double)to->replicas, (double)to->unequal };
-    world_sum(counts, 2);
-    world_hear(to->unequal_sentence, sizeof to->unequal_sentence);
-    to->replicas = (int64_t)counts[0];
-    to->unequal = (int64_t)counts[1];
 }

@@ -4,5 +4,5 @@
 #include "train/trainer.h"
 
 /* Digests the weights as the last step left them, compares each with that of the first rank of each group that holds
- * the same, and adds what it finds to `to`. t: NULL on a rank that takes no part. Collective over the world. */
+ * the same, and adds what this rank finds to `to`. Collective over the ranks that take part. */
 void replicas_compare(conservation *to, trainer *t);

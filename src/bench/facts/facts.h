@@ -53,7 +53,8 @@ typedef struct {
 
     /* Of each rank that takes part; gathered. */
     rank_times ranks;
-    machine_device *devices; /* [ranks, 2]: as the timed steps began and ended, in the midst of work */
+    machine_device
+        *devices; /* [ranks, 2]: as the timed steps began and ended, in the midst of work; NULL: none began */
     sample_set samples;
 
     /* Of this rank; the record has rank 0's. */
@@ -70,8 +71,9 @@ typedef struct {
     char libraries_differ[REASON_LENGTH]; /* the first rank that has other libraries than rank 0; empty: none */
     char preloaded[REASON_LENGTH];        /* the first preloaded library that answers calls of the program */
     char profiled[REASON_LENGTH];         /* the first profiler or trace that a rank has; empty: there is none */
-    char weights_digest[17];              /* of all ranks' weights after the last step */
-    char struck[OP_TEXT];                 /* which operation a planted fault struck in the timed steps */
+    int libraries_rank, preloaded_rank, profiled_rank; /* that have these sentences; -1: none */
+    char weights_digest[17];                           /* of all ranks' weights after the last step */
+    char struck[OP_TEXT];                              /* which operation a planted fault struck in the timed steps */
     machine_findings machine;
     delivery_report replay_delivery; /* transfers of the replayed steps */
     double replay_seconds;           /* the longest of all ranks */

@@ -76,6 +76,16 @@ datum field_value(const field_group *g, const field *f, const case_result *r, in
     return datum_text("");
 }
 
+bool field_row_is_zero(const field_group *g, const case_result *r, int64_t i)
+{
+    bool zero = true;
+    for (const field *f = g->field + 1; f < g->field + g->fields; f++) {
+        datum v = field_value(g, f, r, i);
+        zero &= v.real == 0.0 && v.integer == 0;
+    }
+    return zero;
+}
+
 datum setting_value(key_id key, const bench_case *c, char room[KEY_TEXT])
 {
     const key_row *row = key_at(key);
@@ -115,5 +125,6 @@ void fields_print(void)
     }
     say("\nAnd every key of the deck (--keys), as the case used it. The record has a group of datasets for each group, "
         "and\nattributes of the case for -. The file of --json has the fields of -, results and steps side by side, "
-        "the others\nin objects of their group's name; rows of zeros are left out there.\n");
+        "the others\nin objects of their group's name; rows of zeros are left out there. --verbose prints the same but "
+        "the steps.\n");
 }

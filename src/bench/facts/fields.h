@@ -1,5 +1,5 @@
 /* What a case is and what it leaves, as rows. A field's name, units and meaning stand here once; the record, the line
- * --json and --fields fold these rows. A new result is a member of facts or figures, a row in case_fields.c
+ * --json, --verbose and --fields fold these rows. A new result is a member of facts or figures, a row in case_fields.c
  * (one value) or part_fields.c (one a step, a rank, an operation, ...), and the line that fills it. */
 #pragma once
 #include "bench/facts/datum.h"
@@ -84,6 +84,8 @@ int64_t field_columns(const field *f, const case_result *r);
 
 /* The i-th, row by row; its text belongs to the result. */
 datum field_value(const field_group *g, const field *f, const case_result *r, int64_t i);
+/* Of a group that stands in rows: is all of row i but its name zero? */
+bool field_row_is_zero(const field_group *g, const case_result *r, int64_t i);
 /* The effective value of a deck's key; its text lies in `room`. */
 datum setting_value(key_id key, const bench_case *c, char room[KEY_TEXT]);
 

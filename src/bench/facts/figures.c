@@ -150,8 +150,9 @@ figures figures_of(const facts *f, const bench_case *c)
     g.step_seconds = slowest(f, c->layout.ranks);
     g.pace = paces_of(f, c);
     if (f->completed <= c->warmup) return g;
-    g.slow = slow_steps_find(&f->ranks, c->layout.ranks, g.step_seconds, c->warmup, f->completed);
     summarize_seconds(&g, f, c);
+    const step_times steps = { g.step_seconds, c->warmup, f->completed, g.median_seconds };
+    g.slow = slow_steps_find(&f->ranks, c->layout.ranks, &steps);
     summarize_speed(&g, f, c);
     return g;
 }

@@ -28,19 +28,20 @@ static void judge_check(const check_result *c, reasons *to)
 {
     if (!c->done) return;
     if (!(c->residual < CHECK_THRESHOLD))
-        reasons_add(to, "residual", -1, "check: residual %.3g, limit %d: %s", c->residual, CHECK_THRESHOLD, c->worst);
+        reasons_add(to, "residual", c->worst_rank, "check: residual %.3g, limit %d: %s", c->residual, CHECK_THRESHOLD,
+                    c->worst);
     if (c->differing)
-        reasons_add(to, "differences", -1, "check: %lld difference%s; the first: %s", (long long)c->differing,
-                    plural(c->differing), c->difference);
+        reasons_add(to, "differences", c->difference_rank, "check: %lld difference%s; the first: %s",
+                    (long long)c->differing, plural(c->differing), c->difference);
 }
 
 static void judge_shadow(const shadow_report *s, const char *when, reasons *to)
 {
     if (s->failed)
-        reasons_add(to, "shadow", -1, "%s: %lld operation%s from the host's; the first: %.300s", when,
+        reasons_add(to, "shadow", s->rank, "%s: %lld operation%s from the host's; the first: %.300s", when,
                     (long long)s->failed, s->failed == 1 ? " differs" : "s differ", s->sentence);
     if (!(s->worst_comparison <= 1.0))
-        reasons_add(to, "product", -1,
+        reasons_add(to, "product", s->product_rank,
                     "%s: the matrix product %s is wrong: a sum of its columns is off by %.3g times what is allowed",
                     when, s->worst_product, s->worst_comparison);
 }
@@ -71,10 +72,10 @@ static void judge_fault(const case_result *r, reasons *to)
 static void judge_conservation(const conservation *c, reasons *to)
 {
     if (c->failed)
-        reasons_add(to, "conservation", -1, "%lld of %lld totals of gradients changed: %s", (long long)c->failed,
+        reasons_add(to, "conservation", c->rank, "%lld of %lld totals of gradients changed: %s", (long long)c->failed,
                     (long long)c->comparisons, c->sentence);
     if (c->unequal)
-        reasons_add(to, "replicas", -1, "%lld cop%s of weights differ%s: %s", (long long)c->unequal,
+        reasons_add(to, "replicas", c->unequal_rank, "%lld cop%s of weights differ%s: %s", (long long)c->unequal,
                     c->unequal == 1 ? "y" : "ies", c->unequal == 1 ? "s" : "", c->unequal_sentence);
 }
 
@@ -86,11 +87,12 @@ void judge_case(case_result *r)
     judge_numbers(r, to);
     judge_check(&f->check, to);
     if (f->machine.hazards)
-        reasons_add(to, "hazards", -1, "%lld hazard%s: %s", (long long)f->machine.hazards, plural(f->machine.hazards),
-                    f->machine.hazard);
+        reasons_add(to, "hazards", f->machine.hazard_rank, "%lld hazard%s: %s", (long long)f->machine.hazards,
+                    plural(f->machine.hazards), f->machine.hazard);
     judge_shadow(&f->machine.shadow, "check", to);
     judge_shadow(&f->machine.replay, "replay", to);
-    if (f->replay_delivery.differing) reasons_add(to, "transfers", -1, "replay: %s", f->replay_delivery.sentence);
+    if (f->replay_delivery.differing)
+        reasons_add(to, "transfers", f->replay_delivery.rank, "replay: %s", f->replay_delivery.sentence);
     judge_conservation(&f->conserved, to);
     judge_fault(r, to);
     rules_apply(r, &of->invalids);

@@ -1,6 +1,7 @@
 /* The run rules. */
 #include "bench/facts/rules.h"
 #include "base/build_info.h"
+#include "base/say.h"
 #include "base/text.h"
 #include "plan/keys/keys.h"
 #include <math.h>
@@ -10,29 +11,42 @@
 enum { OUTLIERS_NAMED = 3 };
 
 /* What is set so that less is done, or something else, than in training. */
-static void as_in_training(const bench_case *c, reasons *to)
+static void as_in_training(const case_result *r, reasons *to)
 {
+    const bench_case *c = r->given;
     if (c->check == CHECK_OFF) reasons_add(to, "check off", -1, "check off");
     if (c->optimizer.learning_rate == 0.0) reasons_add(to, "learning rate", -1, "learning rate 0: nothing is learned");
     if (c->tokens == TOKENS_ZEROS) reasons_add(to, "tokens", -1, "tokens are all zero");
-    if (c->profile.last)
-        reasons_add(to, "profiled", -1, "profiled: steps %lld to %lld", (long long)c->profile.first,
-                    (long long)c->profile.last - 1);
 }
 
-static void without_keys_for_developers(const bench_case *c, reasons *to)
+static void without_profilers(const case_result *r, reasons *to)
+{
+    const number_range *steps = &r->given->profile;
+    if (steps->last)
+        reasons_add(to, "profiled", -1, "profiled: steps %lld to %lld", (long long)steps->first,
+                    (long long)steps->last - 1);
+    if (r->seen.profiled[0]) reasons_add(to, "profiled", r->seen.profiled_rank, "profiled: %s", r->seen.profiled);
+}
+
+static void without_keys_for_developers(const case_result *r, reasons *to)
 {
     for (key_id key = USER_KEYS; key < KEYS; key++) {
         char value[KEY_TEXT];
-        key_write(key, c, value);
+        key_write(key, r->given, value);
         if (strcmp(value, key_at(key)->fallback))
             reasons_add(to, "developer key", -1, "%s = %s: a key for developers", key_at(key)->name, value);
     }
 }
 
-/* What a user of the machine would not have, though it was bought. */
-static void without_idle_ranks(const bench_case *c, reasons *to)
+static void without_debugging(const case_result *r, reasons *to)
 {
+    (void)r;
+    if (build_debug) reasons_add(to, "debug build", -1, "debug build");
+}
+
+static void without_idle_ranks(const case_result *r, reasons *to)
+{
+    const bench_case *c = r->given;
     int idle = c->world_ranks - c->layout.ranks;
     if (idle > 0 && !c->idle_asked)
         reasons_add(to, "idle ranks", -1,
@@ -41,25 +55,18 @@ static void without_idle_ranks(const bench_case *c, reasons *to)
                     idle, c->world_ranks, c->layout.ranks);
 }
 
-static void of_enough_steps(int64_t steps, reasons *to)
-{
-    if (steps < LEAST_STEPS)
-        reasons_add(to, "steps", -1, "too few steps: %lld timed, %d are needed", (long long)steps, LEAST_STEPS);
-}
-
-/* How many steps a soak takes is known only after it. */
-void rules_foresee(const bench_case *c, reasons *to)
-{
-    as_in_training(c, to);
-    without_keys_for_developers(c, to);
-    if (build_debug) reasons_add(to, "debug build", -1, "debug build");
-    without_idle_ranks(c, to);
-    if (c->minutes == 0.0) of_enough_steps(c->steps, to);
-}
-
 static int64_t timed_steps(const case_result *r)
 {
     return r->seen.completed > r->given->warmup ? steps_counted(&r->seen, r->given) : 0;
+}
+
+/* How many steps a soak takes is known only after it. */
+static void of_enough_steps(const case_result *r, reasons *to)
+{
+    bool soak = r->given->minutes > 0.0, ran = r->seen.loss;
+    int64_t steps = soak ? timed_steps(r) : r->given->steps;
+    if (steps < LEAST_STEPS && (ran || !soak))
+        reasons_add(to, "steps", -1, "too few steps: %lld timed, %d are needed", (long long)steps, LEAST_STEPS);
 }
 
 static void say_crowding(const host_load *l, reasons *to)
@@ -97,8 +104,7 @@ static void placed_as_the_recipe(const case_result *r, reasons *to)
 
 static void without_preloads(const case_result *r, reasons *to)
 {
-    if (r->seen.preloaded[0]) reasons_add(to, "preloaded", -1, "preloaded: %s", r->seen.preloaded);
-    if (r->seen.profiled[0]) reasons_add(to, "profiled", -1, "profiled: %s", r->seen.profiled);
+    if (r->seen.preloaded[0]) reasons_add(to, "preloaded", r->seen.preloaded_rank, "preloaded: %s", r->seen.preloaded);
 }
 
 /* "outlier rank 1 on host: computes 203 % (+- 7) longer than 1 peer; 20 ms a step late". */
@@ -139,15 +145,14 @@ static void without_outliers(const case_result *r, reasons *to)
 
 static void with_equal_libraries(const case_result *r, reasons *to)
 {
-    if (r->seen.libraries_differ[0]) reasons_add(to, "libraries", -1, "libraries differ: %s", r->seen.libraries_differ);
+    if (r->seen.libraries_differ[0])
+        reasons_add(to, "libraries", r->seen.libraries_rank, "libraries differ: %s", r->seen.libraries_differ);
 }
 
 /* Few steps have a few steps' spread. */
 static void with_steady_steps(const case_result *r, reasons *to)
 {
-    int64_t timed = timed_steps(r);
-    if (r->given->minutes > 0.0) of_enough_steps(timed, to);
-    if (timed < LEAST_STEPS) return;
+    if (timed_steps(r) < LEAST_STEPS) return;
     if (r->figures.spread > SPREAD_LIMIT)
         reasons_add(to, "spread", -1, "spread %.3f: 90th / 10th percentile of the step times, limit %.3g",
                     r->figures.spread, SPREAD_LIMIT);
@@ -213,15 +218,73 @@ static void to_its_end(const case_result *r, reasons *to)
                     r->ruling.stopped_by);
 }
 
-void rules_apply(const case_result *r, reasons *to)
+#define WORDS(limit) #limit
+#define SAY(limit) WORDS(limit)
+/* As in a table of markdown. names: those of the reasons that `apply` adds. foreseen: it follows from the deck alone.
+ */
+static const struct {
+    const char *names, *rule, *why, *remedy;
+    void (*apply)(const case_result *, reasons *);
+} rules[] = {
+    { "check off, learning rate, tokens", "`check` is not `off`; learning rate above 0; tokens not all zeros",
+      "they do less than training does", "leave them out", as_in_training },
+    { "profiled",
+      "no key `profile`, no tool that `NVTX_INJECTION64_PATH` or `CUDA_INJECTION64_PATH` attaches, no NCCL trace of "
+      "calls",
+      "watching takes time", "run again without it", without_profilers },
+    { "developer key", "no key for developers (`--keys developer`) other than at its default",
+      "they are for tests of the program", "leave them out", without_keys_for_developers },
+    { "debug build", "no debug build", "it checks itself while it is timed", "`make` without `DEBUG=1`",
+      without_debugging },
+    { "idle ranks", "no idle ranks unless the deck gives the layout", "they flatter tokens/s per GPU",
+      "start as many ranks as the reason says", without_idle_ranks },
+    { "steps", SAY(LEAST_STEPS) " timed steps or more", "a mean of fewer depends on single steps", "raise `steps`",
+      of_enough_steps },
+    { "oversubscribed", "no more threads than cores, or than a control group's quota",
+      "ranks that share wait for each other at random", "fewer ranks or threads", without_crowding },
+    { "throttled, clocks", "no throttled device, by NVML at both ends and once a second", "heat or power hold it back",
+      "cooling, power limit; install NVML", without_throttling },
+    { "outlier",
+      "no rank whose computing takes 10 % longer than its peers', beyond three standard errors; ranks of "
+      "several threads on shared cores are not judged",
+      "all others wait for it", "the reason names rank, host and device", without_outliers },
+    { "preloaded", "no preloaded library that defines a called function of libc's clocks, MPI, oneDNN, CUDA or NCCL",
+      "it may change time or work; others are only named", "start without it", without_preloads },
+    { "placement", "tensor groups within a node, in a recipe's layout", "the recipe's are",
+      "block distribution: the reason names the option", placed_as_the_recipe },
+    { "libraries", "equal libraries on all ranks", "else nobody knows what was measured",
+      "the reason names rank and library", with_equal_libraries },
+    { "spread, drift",
+      "p90 / p10 of the step times at most " SAY(SPREAD_LIMIT) "; median of the last half / first half "
+                                                               "within 1/" SAY(DRIFT_LIMIT) " to " SAY(DRIFT_LIMIT),
+      "undisturbed steps differ by a few percent; what still warms "
+      "up has no speed yet",
+      "other jobs, network, power limits; give `warmup`; soak with `minutes`", with_steady_steps },
+    { "repeats", "largest mean of `repeats` at most " SAY(REPEATS_LIMIT) " above the smallest, judged with the last",
+      "one run alone proves little", "more steps", as_before },
+    { "soak", "a soak as long as `minutes`", "what heats up slowly shows late", "fewer `minutes` if the reason says so",
+      as_long_as_asked },
+    { "numbers, collapse, divergence",
+      "loss and norm finite, no gradient zero, loss at most twice an untrained model's",
+      "broken training needs less power", "the recipe's learning rate", with_sound_numbers },
+    { "failed, interrupted", "the case came to its end and PASSED", "its steps are not those of the whole case",
+      "the reason says why", to_its_end },
+};
+enum { FORESEEN = 6, RULES = sizeof rules / sizeof *rules };
+
+static void apply(const case_result *r, int first, reasons *to)
 {
-    static void (*const rule[])(const case_result *, reasons *) = {
-        without_crowding,     without_throttling,   without_outliers,  without_preloads,
-        placed_as_the_recipe, with_equal_libraries, with_steady_steps, as_before,
-        as_long_as_asked,     with_sound_numbers,   to_its_end
-    };
-    rules_foresee(r->given, to);
-    for (size_t i = 0; i < sizeof rule / sizeof *rule; i++) rule[i](r, to);
+    for (int i = 0; i < first; i++) rules[i].apply(r, to);
+}
+
+void rules_foresee(const bench_case *c, reasons *to) { apply(&(case_result){ .given = c }, FORESEEN, to); }
+void rules_apply(const case_result *r, reasons *to) { apply(r, RULES, to); }
+
+void rules_print(void)
+{
+    say("| name | rule | why | what to do |\n|---|---|---|---|\n");
+    for (int i = 0; i < RULES; i++)
+        say("| %s | %s | %s | %s |\n", rules[i].names, rules[i].rule, rules[i].why, rules[i].remedy);
 }
 
 void rules_compare(case_result *r)

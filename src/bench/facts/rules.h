@@ -1,13 +1,13 @@
 /* The run rules: what a VALID result may not have, and which result is comparable with a published one. VALID
- * depends on the version of the rules. validation/RULES.md explains them; validation/validate/rules.py derives them
- * again from the record. Whoever changes a rule or a limit changes all three, and the version. */
+ * depends on the version of the rules. validation/RULES.md has what rules_print prints; validation/validate/rules.py
+ * derives them again from the record. Whoever changes a rule or a limit changes all three, and the version. */
 #pragma once
 #include "bench/facts/result.h"
 
 /* A change of a rule or a limit raises the second number. */
 #define RULES_VERSION "xgsw-2.4"
 /* A mean of fewer steps depends on single ones, and a tenth of fewer is no step. */
-enum { LEAST_STEPS = 10 };
+#define LEAST_STEPS 10
 /* The limit of the 90th over the 10th percentile of the step times. An undisturbed machine stays within a few percent,
  * so something disturbed steps that differ by a fifth. */
 #define SPREAD_LIMIT 1.2
@@ -24,5 +24,7 @@ enum { LEAST_STEPS = 10 };
 void rules_foresee(const bench_case *c, reasons *to);
 /* Adds a reason for every rule that the case breaks; of r the ruling's fails and stopped_by are known. */
 void rules_apply(const case_result *r, reasons *to);
+/* Prints all rules as a table of markdown: --rules. */
+void rules_print(void);
 /* Sets whether the result, whose verdict is known, is comparable with a published one, and with which, or why not. */
 void rules_compare(case_result *r);

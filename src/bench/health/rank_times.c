@@ -11,11 +11,11 @@
 /* The axes of groups that transfer (parallel/mesh.c), and the table of what was waited for on them. */
 static const struct {
     const char *axis;
-    rank_table waiting;
-} gathered[GATHERED_AXES] = { { "tensor", RANK_WAITING_TENSOR },     { "context", RANK_WAITING_CONTEXT },
-                              { "expert", RANK_WAITING_EXPERT },     { "shard", RANK_WAITING_SHARD },
-                              { "pipeline", RANK_WAITING_PIPELINE }, { "gradient", RANK_WAITING_GRADIENT },
-                              { "model", RANK_WAITING_ALL },         { "all", RANK_WAITING_ALL } };
+    rank_table exposed;
+} gathered[GATHERED_AXES] = { { "tensor", RANK_EXPOSED_TENSOR },     { "context", RANK_EXPOSED_CONTEXT },
+                              { "expert", RANK_EXPOSED_EXPERT },     { "shard", RANK_EXPOSED_SHARD },
+                              { "pipeline", RANK_EXPOSED_PIPELINE }, { "gradient", RANK_EXPOSED_GRADIENT },
+                              { "model", RANK_EXPOSED_ALL },         { "all", RANK_EXPOSED_ALL } };
 
 /* Rows of a rank: its steps, the tables, then its seconds in collectives on each axis. */
 enum { ROW_TABLES = 1, ROW_COLLECTIVES = ROW_TABLES + RANK_TABLES, ROWS = ROW_COLLECTIVES + GATHERED_AXES };
@@ -34,9 +34,9 @@ static double *row_of(const own_times *t, int row) { return t->row + row * t->st
 static void take_axis(own_times *t, const tally_axis *axis, int column, const tally_step *step)
 {
     int a = gathered_axis(axis->axis);
-    t->first[a] = axis->first;
+    t->work.first[a] = axis->first;
     for (int64_t s = 0; s < t->steps; s++) {
-        row_of(t, ROW_TABLES + (int)gathered[a].waiting)[s] += step[s].waiting[column];
+        row_of(t, ROW_TABLES + (int)gathered[a].exposed)[s] += step[s].exposed[column];
         row_of(t, ROW_COLLECTIVES + a)[s] = step[s].collectives[column];
     }
 }
@@ -54,7 +54,7 @@ own_times times_of_rank(machine *m, const double *step, int64_t steps)
 {
     own_times t = { .steps = steps };
     t.row = allocate(ROWS * steps, sizeof *t.row, TIMES);
-    for (int a = 0; a < GATHERED_AXES; a++) t.first[a] = -1;
+    for (int a = 0; a < GATHERED_AXES; a++) t.work.first[a] = -1;
     snprintf(t.work.host, sizeof t.work.host, "%s", world_host());
     memcpy(row_of(&t, 0), step, (size_t)steps * sizeof *step);
     if (!m) return t;
@@ -79,16 +79,20 @@ static double *table_of(const double *all, int64_t steps, int64_t completed, int
 }
 
 /* Adds to the table of lateness by how much longer another member was in an axis's collectives.
- * in: [ranks, steps]; first: [ranks] of the axis. */
-static void add_lateness(const double *in, const int *first, int64_t steps, int ranks, double *late)
+ * in: [ranks, steps]. A number that is no rank is left out: a gather went wrong, and the watch ends the run. */
+static void add_lateness(const rank_times *x, int axis, const double *in, int64_t steps, int ranks)
 {
     double *longest = allocate(ranks, sizeof *longest, TIMES);
     for (int64_t s = 0; s < steps; s++) {
         memset(longest, 0, (size_t)ranks * sizeof *longest);
-        for (int i = 0; i < ranks; i++)
-            if (first[i] >= 0) longest[first[i]] = fmax(longest[first[i]], in[i * steps + s]);
-        for (int i = 0; i < ranks; i++)
-            if (first[i] >= 0) late[s * ranks + i] += longest[first[i]] - in[i * steps + s];
+        for (int i = 0; i < ranks; i++) {
+            int first = x->work[i].first[axis];
+            if (first >= 0 && first < ranks) longest[first] = fmax(longest[first], in[i * steps + s]);
+        }
+        for (int i = 0; i < ranks; i++) {
+            int first = x->work[i].first[axis];
+            if (first >= 0 && first < ranks) x->table[RANK_LATE][s * ranks + i] += longest[first] - in[i * steps + s];
+        }
     }
     free(longest);
 }
@@ -104,9 +108,7 @@ rank_times times_gather(own_times *t, int64_t completed, int ranks)
     }
     for (int a = 0; a < GATHERED_AXES; a++) {
         double *all = world_gather(row_of(t, ROW_COLLECTIVES + a), (size_t)t->steps * sizeof *all);
-        int *first = world_gather(&t->first[a], sizeof *first);
-        if (all) add_lateness(all, first, t->steps, ranks, x.table[RANK_LATE]);
-        free(first);
+        if (all) add_lateness(&x, a, all, t->steps, ranks);
         free(all);
     }
     free(t->row);

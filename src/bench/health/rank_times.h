@@ -4,25 +4,28 @@
 #pragma once
 #include "machine/queue/machine.h"
 
-/* Waiting: exposed, by axis. */
+/* EXPOSED: transfers by axis. */
 typedef enum {
     RANK_COMPUTING,
     RANK_RUN_DELAY,
     RANK_LATE,
-    RANK_WAITING_TENSOR,
-    RANK_WAITING_CONTEXT,
-    RANK_WAITING_EXPERT,
-    RANK_WAITING_SHARD,
-    RANK_WAITING_PIPELINE,
-    RANK_WAITING_GRADIENT,
-    RANK_WAITING_ALL,
+    RANK_EXPOSED_TENSOR,
+    RANK_EXPOSED_CONTEXT,
+    RANK_EXPOSED_EXPERT,
+    RANK_EXPOSED_SHARD,
+    RANK_EXPOSED_PIPELINE,
+    RANK_EXPOSED_GRADIENT,
+    RANK_EXPOSED_ALL,
     RANK_TABLES
 } rank_table;
 
-/* flops, bytes: of computing operations, all steps. */
+/* flops, bytes: of computing operations, all steps. first: of each axis that transfers, the world rank of the first
+ * member of the rank's group; -1: no collectives. */
+enum { GATHERED_AXES = 8 };
 typedef struct {
     double flops, bytes;
     char host[64];
+    int first[GATHERED_AXES];
 } rank_work;
 
 /* Tables [steps, ranks] in seconds, and work [ranks]; owned. On ranks other than 0 they are NULL. */
@@ -31,13 +34,10 @@ typedef struct {
     rank_work *work;
 } rank_times;
 
-/* What this rank brings. row: a number a step in each (rank_times.c); owned. first: of each axis that transfers, the
- * world rank of the first member of this rank's group; -1: no collectives. */
-enum { GATHERED_AXES = 8 };
+/* What this rank brings. row: a number a step in each (rank_times.c); owned. */
 typedef struct {
     double *row;
     int64_t steps;
-    int first[GATHERED_AXES];
     rank_work work;
 } own_times;
 

@@ -100,24 +100,19 @@ static void say_throttled(sample_set *all, const sample_report *own)
     if (own->throttled[0])
         snprintf(all->throttled, sizeof all->throttled, "rank %d: %s, %.0f s after the window began", world_rank(),
                  own->throttled, own->throttled_at);
-    all->throttled_rank = world_first(own->throttled[0]);
-    world_hear(all->throttled, sizeof all->throttled);
 }
 
 static void say_lost(sample_set *all, const sample_report *own)
 {
     if (own->lost) snprintf(all->lost, sizeof all->lost, "rank %d, whose samples were lost", world_rank());
-    all->lost_rank = world_first(own->lost);
-    world_hear(all->lost, sizeof all->lost);
 }
 
 void samples_gather(sample_set *all, machine_kind kind, int ranks, sampler *own)
 {
     sample_report r = own ? sampler_read(own) : (sample_report){ .throttled = "" };
     double seconds = r.count ? r.list[r.count - 1].seconds : 0.0;
-    double most[] = { r.every, seconds > 0.0 ? r.cost_seconds / seconds : 0.0 };
-    world_maximum(most, 2);
-    *all = (sample_set){ .every = most[0], .cost_share = most[1], .joules = NAN, .method = "", .others_cores = NAN };
+    *all = (sample_set){ .every = r.every, .joules = NAN, .method = "", .others_cores = NAN };
+    if (seconds > 0.0) all->cost_share = r.cost_seconds / seconds;
     gather(all, kind, ranks, &r);
     say_throttled(all, &r);
     say_lost(all, &r);

@@ -19,11 +19,11 @@ typedef struct {
     double
         others_cores; /* of the cores that a node's ranks may use, so many were busy with others; the most of a node */
     int node_cores;   /* of that node */
-    char throttled[160]; /* the first rank whose device was, why and when; empty: none; on all ranks, as the next */
+    char throttled[160]; /* the first rank whose device was, why and when; empty: none */
     char lost[64];       /* the first rank whose sampling thread did not come back from its driver */
     int throttled_rank, lost_rank;
 } sample_set;
 
-/* Ranks that take part, those from 0 on, bring what their sampler found and close it; others bring NULL. Collective
- * over the world. */
+/* Ranks that take part, those from 0 on, bring what their sampler found and close it; others bring NULL. Lists are
+ * gathered, and what follows from them; the other members are this rank's. Collective over the world. */
 void samples_gather(sample_set *all, machine_kind kind, int ranks, sampler *own);

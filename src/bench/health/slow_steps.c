@@ -1,7 +1,6 @@
 /* Slow steps. */
 #include "bench/health/slow_steps.h"
 #include "base/memory.h"
-#include "bench/health/statistics.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,7 +16,7 @@ static double busy_seconds(const look *l, int64_t step, int rank)
     int64_t i = step * l->ranks + rank;
     if (rank == l->ranks) return l->step[step];
     double busy = l->times->step[i];
-    for (int table = RANK_WAITING_TENSOR; table < RANK_TABLES; table++) busy -= l->times->table[table][i];
+    for (int table = RANK_EXPOSED_TENSOR; table < RANK_TABLES; table++) busy -= l->times->table[table][i];
     return busy;
 }
 
@@ -48,21 +47,22 @@ static int slow_rank(const look *l, int64_t step)
     return slow;
 }
 
-slow_steps slow_steps_find(const rank_times *t, int ranks, const double *step, int64_t first, int64_t completed)
+slow_steps slow_steps_find(const rank_times *t, int ranks, const step_times *of)
 {
     slow_steps found = { .count = 0 };
-    look l = { t, ranks, step, NULL };
-    double median = median_of(step + first, completed - first), *mean = mean_busy_seconds(&l, first, completed);
+    look l = { t, ranks, of->seconds, NULL };
+    double *mean = mean_busy_seconds(&l, of->first, of->completed);
     size_t used = 0, room = sizeof found.names;
     l.mean = mean;
-    for (int64_t s = first; s < completed; s++) {
+    for (int64_t s = of->first; s < of->completed; s++) {
         char who[64] = "all ranks waited";
-        if (step[s] <= SLOW_STEP * median || found.count++ >= SLOW_STEPS_NAMED) continue;
+        double times = of->seconds[s] / of->median;
+        if (of->seconds[s] <= SLOW_STEP * of->median || found.count++ >= SLOW_STEPS_NAMED) continue;
         int i = slow_rank(&l, s);
         if (i >= 0) snprintf(who, sizeof who, "rank %d on %.32s", i, t->work[i].host);
         if (used < room)
             used += (size_t)snprintf(found.names + used, room - used, "%s%lld (%.3g times, %s)", used ? ", " : "",
-                                     (long long)s, step[s] / median, who);
+                                     (long long)s, times, who);
     }
     free(mean);
     return found;

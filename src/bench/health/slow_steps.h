@@ -14,5 +14,10 @@ typedef struct {
     char names[640]; /* of the first: "14 (2.9 times, rank 1 on host), 20 (...)" */
 } slow_steps;
 
-/* step: [completed] seconds of the slowest rank; the timed steps are those from `first` on. */
-slow_steps slow_steps_find(const rank_times *t, int ranks, const double *step, int64_t first, int64_t completed);
+/* seconds: [completed] of the slowest rank; the timed steps are those from `first` on. */
+typedef struct {
+    const double *seconds;
+    int64_t first, completed;
+    double median; /* of the timed ones */
+} step_times;
+slow_steps slow_steps_find(const rank_times *t, int ranks, const step_times *s);

@@ -159,6 +159,5 @@ void libraries_compare(const library_list *own, bool whole, char sentence[REASON
     world_broadcast(first.item, (size_t)first.count * sizeof *first.item, 0);
     sentence[0] = 0;
     compare(own, &first, whole, sentence);
-    world_hear(sentence, REASON_LENGTH);
     libraries_free(&first);
 }

@@ -17,7 +17,7 @@ typedef struct library_list {
 /* Those that are loaded now, in the order in which they were; without the kernel's. */
 library_list libraries_loaded(void);
 void libraries_free(library_list *l);
-/* The sentence of the first rank that has another file than rank 0 for a library of one name; if `whole`, also of one
- * that has a library which rank 0 has not, or lacks one: so it is as the program starts, while what is loaded later
- * may depend on the node. Empty: none. Collective over the world. */
+/* Says which library of this rank is another file than rank 0's of that name; if `whole`, also which rank 0 has not, or
+ * this rank lacks: so it is as the program starts, while what is loaded later may depend on the node. Empty: none.
+ * Collective over the world. */
 void libraries_compare(const library_list *own, bool whole, char sentence[REASON_LENGTH]);

@@ -57,6 +57,7 @@ static const struct {
     { "--dry-run", offsetof(options, dry_run) }, { "--schedule", offsetof(options, schedule) },
     { "--on-host", offsetof(options, on_host) }, { "--progress", offsetof(options, progress) },
     { "--strict", offsetof(options, strict) },   { "--verbose", offsetof(options, verbose) },
+    { "--rules", offsetof(options, rules) },
 };
 
 /* Options with a value, what reads it, and what is said where it is missing. */
@@ -120,6 +121,7 @@ const char *options_asked(const options *o)
     if (o->version) return "--version";
     if (o->keys) return "--keys";
     if (o->fields) return "--fields";
+    if (o->rules) return "--rules";
     if (o->list) return "--list";
     if (o->replay) return "--replay";
     return o->dry_run ? "--dry-run" : NULL;
@@ -173,6 +175,7 @@ void options_print_help(void)
         "       ./xgsw --keys [NAME | developer]     the deck's keys, one key, or the keys for tests of the program\n"
         "       ./xgsw --fields                      what is known of a case: units and meaning, in --json "
         "and the record\n"
+        "       ./xgsw --rules                       what a VALID result may not have, as in validation/RULES.md\n"
         "       ./xgsw --list [NAME]                 the catalogue of workloads, or one, and recipe rows\n"
         "       ./xgsw --replay FILE                 an operation that differed from the host's, run again alone\n"
         "       ./xgsw --version                     versions of everything it was built with\n"
@@ -182,7 +185,7 @@ void options_print_help(void)
         "--progress: stdout is a terminal, though the launcher hides it.\n"
         "--json FILE: all keys and fields of each case of a run, one object a line; - is stdout.\n"
         "--strict: a case that is SKIPPED or NOT VALID is a failure.\n"
-        "--verbose: the report has more lines of each case; the record has these numbers in any run.\n"
+        "--verbose: the report has all keys and fields of each case.\n"
         "Exit status: 0 all PASSED or SKIPPED, 1 something FAILED or NOT ACCEPTED, 2 refused, 3 nothing trained: all "
         "SKIPPED,\n75 stopped on request before its end, 86 no progress for stall_seconds, 87 record or report not "
         "written.\n");

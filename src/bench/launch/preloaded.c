@@ -89,7 +89,6 @@ void preloaded_complaint(const library_list *own, char sentence[REASON_LENGTH])
     for (int i = 0; loaded_later[i]; i++) look_up(own, loaded_later[i], sentence);
     /* An auditing library may put itself between the program and any call; the linker does not name it. */
     name_variable("LD_AUDIT", "may answer any call", sentence);
-    world_hear(sentence, REASON_LENGTH);
 }
 
 void profiler_complaint(char sentence[REASON_LENGTH])
@@ -100,5 +99,4 @@ void profiler_complaint(char sentence[REASON_LENGTH])
     name_variable("CUDA_INJECTION64_PATH", "attaches a tool", sentence);
     if (level && parts && (strstr(parts, "COLL") || strstr(parts, "ALL")))
         name_variable("NCCL_DEBUG_SUBSYS", "has NCCL write its calls", sentence);
-    world_hear(sentence, REASON_LENGTH);
 }

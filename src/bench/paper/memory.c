@@ -64,9 +64,7 @@ bool memory_suffices(const mesh *m, const measure *r, machine_kind kind, const h
 
 double memory_outside_on_device(const machine_device *looked_at, size_t arena_bytes)
 {
-    double outside = fmax(looked_at->memory_bytes - looked_at->free_bytes - (double)arena_bytes, 0.0);
-    world_maximum(&outside, 1);
-    return outside;
+    return fmax(looked_at->memory_bytes - looked_at->free_bytes - (double)arena_bytes, 0.0);
 }
 
 void memory_forget_peak(void)
@@ -80,7 +78,5 @@ void memory_forget_peak(void)
 outside_memory memory_outside(size_t arena_bytes)
 {
     double outside = figure_of("/proc/self/status", "VmHWM: %lf") - (double)arena_bytes;
-    double most[2] = { fmax(outside, 0.0), fmax(outside - figure_of("/proc/self/status", "RssShmem: %lf"), 0.0) };
-    world_maximum(most, 2);
-    return (outside_memory){ most[0], most[1] };
+    return (outside_memory){ fmax(outside, 0.0), fmax(outside - figure_of("/proc/self/status", "RssShmem: %lf"), 0.0) };
 }

@@ -16,12 +16,10 @@ double memory_room_outside(const mesh *m);
 /* A case begins: the peak counts from here. */
 void memory_forget_peak(void);
 /* Peak resident bytes of a process since then beyond arena_bytes, and what is left of them without the memory that it
- * shares at the end with other ranks (MPI's buffers, counted by every rank that touches them); each maximum over ranks.
- */
+ * shares at the end with other ranks (MPI's buffers, counted by every rank that touches them). */
 typedef struct {
     double bytes, own;
 } outside_memory;
-outside_memory memory_outside(size_t arena_bytes); /* collective */
-/* In use on a device that was looked at while the arena lay there, without the arena; maximum over ranks. Collective.
- */
+outside_memory memory_outside(size_t arena_bytes);
+/* In use on a device that was looked at while the arena lay there, without the arena. */
 double memory_outside_on_device(const machine_device *looked_at, size_t arena_bytes);

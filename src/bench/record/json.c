@@ -67,21 +67,11 @@ static void write_fields(FILE *to, const field_group *g, const case_result *r, i
     }
 }
 
-static bool is_row_of_zeros(const field_group *g, const case_result *r, int64_t i)
-{
-    bool zeros = true;
-    for (const field *f = g->field + 1; f < g->field + g->fields; f++) {
-        datum v = field_value(g, f, r, i);
-        zeros &= v.real == 0.0 && v.integer == 0;
-    }
-    return zeros;
-}
-
 static void write_rows(FILE *to, const field_group *g, const case_result *r)
 {
     const char *comma = "";
     for (int64_t i = 0; i < field_rows(g->field, r); i++) {
-        if (is_row_of_zeros(g, r, i)) continue;
+        if (field_row_is_zero(g, r, i)) continue;
         fprintf(to, "%s\"%s\":{", comma, field_value(g, g->field, r, i).text);
         write_fields(to, g, r, i, "");
         fprintf(to, "}");

@@ -4,25 +4,10 @@
 #include "base/text.h"
 #include <math.h>
 
-static void say_loaded(const checkpoint_facts *k)
+static void say_one(const char *what, int64_t step, double bytes, double seconds, const char *sum)
 {
-    if (!k->loaded_step) return;
-    say("Loaded     step %lld: %.4g GB in %.3f s, %.3g GB/s; all sums are right\n", (long long)k->loaded_step,
-        k->loaded_bytes / 1e9, k->load_seconds, k->loaded_bytes / k->load_seconds / 1e9);
-    say("           SHA-256 of its index %s\n", k->loaded_sha256);
-}
-
-static void say_saved(const checkpoint_facts *k)
-{
-    if (k->failed[0]) say("Checkpoint NOT SAVED: %s\n", k->failed);
-    if (!k->saves) return;
-    say("Checkpoint step %lld: %.4g GB in %.3f s, %.3g GB/s; slowest rank %.3g GB/s, a node %.3g GB/s; fsync %.0f %%\n",
-        (long long)k->saved_step, k->bytes / 1e9, k->seconds, k->bytes / k->seconds / 1e9, k->rank_rate / 1e9,
-        k->node_rate / 1e9, 100.0 * k->sync_seconds / k->write_seconds);
-    say("           %s, %.4g GB were free", k->file_system, k->free_bytes / 1e9);
-    if (k->read_seconds > 0.0)
-        say("; read back in %.3f s, %.3g GB/s", k->read_seconds, k->bytes / k->read_seconds / 1e9);
-    say("\n           SHA-256 of its index %s\n", k->sha256);
+    say("%-10s step %lld: %.4g GB in %.3f s, %.3g GB/s\n           SHA-256 of its index %s\n", what, (long long)step,
+        bytes / 1e9, seconds, bytes / seconds / 1e9, sum);
 }
 
 static void say_pauses(const case_result *r)
@@ -42,7 +27,9 @@ static void say_pauses(const case_result *r)
 
 void say_checkpoints(const case_result *r)
 {
-    say_loaded(&r->seen.checkpoint);
-    say_saved(&r->seen.checkpoint);
+    const checkpoint_facts *k = &r->seen.checkpoint;
+    if (k->loaded_step) say_one("Loaded", k->loaded_step, k->loaded_bytes, k->load_seconds, k->loaded_sha256);
+    if (k->failed[0]) say("Checkpoint NOT SAVED: %s\n", k->failed);
+    if (k->saves) say_one("Checkpoint", k->saved_step, k->bytes, k->seconds, k->sha256);
     say_pauses(r);
 }

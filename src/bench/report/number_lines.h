@@ -1,7 +1,6 @@
-/* The report's lines of what came out of the timed steps: times, speed, where the time went, memory. */
+/* The report's lines of what came out of the timed steps: times, speed, where the time went. */
 #pragma once
 #include "bench/facts/result.h"
 
-/* Both are for a case with timed steps, on rank 0. The second says more, for --verbose. */
+/* For a case with timed steps, on rank 0. */
 void say_numbers(const case_result *r);
-void say_number_details(const case_result *r);

@@ -1,10 +1,12 @@
 /* The report, read like HPL's, as a sink: which lines are said when. The other files of this folder have their words.
- */
+ * --verbose adds the fields of a case (field_lines.c) before its verdict, and what is no field: an Estimate in every
+ * case, while it runs, and all ranks' devices in the title, where the run may still be given up. */
 #include "base/memory.h"
 #include "bench/facts/sink.h"
 #include "bench/report/case_lines.h"
 #include "bench/report/check_lines.h"
 #include "bench/report/checkpoint_lines.h"
+#include "bench/report/field_lines.h"
 #include "bench/report/number_lines.h"
 #include "bench/report/progress.h"
 #include "bench/report/step_lines.h"
@@ -29,9 +31,8 @@ static bool report_open(void **state, const run_source *run, char *reason, size_
 
 static void report_begin(void *state, const bench_case *c)
 {
-    const report *t = state;
+    (void)state;
     say_case(c);
-    if (t->verbose) say_case_details(c);
 }
 
 static void report_check(void *state, const case_result *r)
@@ -39,9 +40,7 @@ static void report_check(void *state, const case_result *r)
     report *t = state;
     const check_result *c = &r->seen.check;
     t->progress.check_seconds = c->done ? c->seconds : 0.0;
-    if (!c->done) return;
-    say_check(c);
-    if (t->verbose) say_check_details(r);
+    if (c->done) say_check(c);
 }
 
 static void report_step(void *state, const case_result *r, const step_now *now)
@@ -60,12 +59,9 @@ static void report_end(void *state, const case_result *r)
     progress_clear(&t->progress);
     t->row[t->rows++] = summary_row_of(r);
     if (ran) say_replay(r);
-    if (ran && t->verbose) say_replay_details(r);
-    if (r->seen.completed > r->given->warmup) {
-        say_numbers(r);
-        if (t->verbose) say_number_details(r);
-    }
+    if (r->seen.completed > r->given->warmup) say_numbers(r);
     if (ran) say_checkpoints(r);
+    if (ran && t->verbose) say_fields(r);
     say_verdict(r);
 }
 

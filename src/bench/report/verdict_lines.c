@@ -22,8 +22,7 @@ static void say_reasons(const case_result *r)
     say_acceptance(r);
     say("Verdict    %s, %s", verdict_words[r->ruling.verdict], r->ruling.valid ? "VALID" : "NOT VALID");
     if (r->ruling.valid)
-        say("; %s%s",
-            r->ruling.comparable ? "comparable: " : "not compared with published steps: ", r->ruling.comparison);
+        say("; %s%s", r->ruling.comparable ? "comparable: " : "not comparable: ", r->ruling.comparison);
     say("\n");
 }
 

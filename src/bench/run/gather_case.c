@@ -1,76 +1,127 @@
 /* From all ranks to rank 0. */
 #include "bench/run/gather_case.h"
+#include "base/memory.h"
 #include "bench/launch/case_machine.h"
 #include "bench/run/soak.h"
 #include "machine/op/limits.h"
 #include "machine/world.h"
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
-void gather_ranks(case_result *r, trainer *t, rank_window *own)
+void gather_ranks(case_result *r, trainer *t, sampler *own)
 {
     facts *f = &r->seen;
     const bench_case *c = r->given;
-    world_broadcast(&f->completed, sizeof f->completed, 0);
-    world_broadcast(&f->stopped, sizeof f->stopped, 0);
+    int64_t ended[2] = { f->completed, f->stopped };
+    world_broadcast(ended, sizeof ended, 0);
+    f->completed = ended[0], f->stopped = (int)ended[1];
     soak_end(r);
     own_times times = times_of_rank(t ? t->machine : NULL, f->own_seconds, f->total);
     if (t) trainer_dismantle(t);
     f->ranks = times_gather(&times, f->completed, c->layout.ranks);
-    f->devices = world_gather(own->window, sizeof own->window);
-    samples_gather(&f->samples, case_machine(c).kind, c->layout.ranks, own->sampler);
+    samples_gather(&f->samples, case_machine(c).kind, c->layout.ranks, own);
 }
 
-/* SUM: of all ranks' counts. MOST: their largest number. FIRST: the text of the first rank whose count `by` is not 0.
- * WORST: the text of the rank whose number `by` is largest. */
-typedef enum { SUM, MOST, FIRST, WORST } gather_way;
+/* SUM: of all ranks' counts. MOST: their largest number, and whose it is. FIRST: the text of the first rank that has
+ * one, and which that is. SAME: a text of the rank that the row before took from. EACH_RANK: a list, of which
+ * each rank has its own entry. */
+typedef enum { SUM, MOST, FIRST, SAME, EACH_RANK } gather_way;
 typedef struct {
     gather_way way;
-    size_t at, by, bytes;
+    size_t at, bytes;
+    size_t rank; /* where the rank's number is kept; 0: nobody asks */
 } gather_row;
 
 /* Each compiles for members of its type alone. */
 /* clang-format off */
 #define IS(type, member) 0 * sizeof(char[_Generic(((facts *)0)->member, type : 1)])
-#define COUNT(member) offsetof(facts, member) + IS(int64_t, member), 0, 0
-#define NUMBER(member) offsetof(facts, member) + IS(double, member), 0, 0
-#define TEXT(member, by) offsetof(facts, member), offsetof(facts, by), sizeof((facts *)0)->member
+#define COUNT(member) offsetof(facts, member) + IS(int64_t, member), sizeof(int64_t)
+#define NUMBER(member) offsetof(facts, member) + IS(double, member), sizeof(double)
+#define TEXT(member) offsetof(facts, member) + IS(char *, member), sizeof ((facts *)0)->member
+#define LIST(member, entries) offsetof(facts, member), (entries) * sizeof *((facts *)0)->member
+#define RANK(member) offsetof(facts, member) + IS(int, member)
 #define SHADOW(of)                                                                                                     \
-    { FIRST, TEXT(of.sentence, of.failed) }, { FIRST, TEXT(of.file, of.failed) },                                      \
-    { FIRST, TEXT(of.unwritten, of.failed) }, { FIRST, TEXT(of.first_left_out, of.left_out) },                         \
-    { WORST, TEXT(of.worst_operation, of.worst) }, { WORST, TEXT(of.worst_product, of.worst_comparison) },             \
+    { FIRST, TEXT(of.sentence), RANK(of.rank) }, { SAME, TEXT(of.file) }, { SAME, TEXT(of.unwritten) },                \
+    { FIRST, TEXT(of.first_left_out) },                                                                                \
+    { MOST, NUMBER(of.worst) }, { SAME, TEXT(of.worst_operation) },                                                    \
+    { MOST, NUMBER(of.worst_comparison), RANK(of.product_rank) }, { SAME, TEXT(of.worst_product) },                    \
     { SUM, COUNT(of.operations) }, { SUM, COUNT(of.elements) }, { SUM, COUNT(of.failed) },                             \
-    { SUM, COUNT(of.left_out) }, { SUM, COUNT(of.products) }, { SUM, COUNT(of.comparisons) },                          \
-    { MOST, NUMBER(of.worst) }, { MOST, NUMBER(of.worst_comparison) }
+    { SUM, COUNT(of.left_out) }, { SUM, COUNT(of.products) }, { SUM, COUNT(of.comparisons) }
+static const gather_row rows[] = {
+    { SUM, COUNT(machine.hazards) }, { FIRST, TEXT(machine.hazard), RANK(machine.hazard_rank) },
+    { SUM, COUNT(machine.faults) }, { FIRST, TEXT(struck) },
+    { SUM, COUNT(check.faults) }, { FIRST, TEXT(check.struck) },
+    SHADOW(machine.shadow), SHADOW(machine.replay), { MOST, NUMBER(replay_seconds) },
+    { SUM, COUNT(conserved.comparisons) }, { SUM, COUNT(conserved.failed) }, { MOST, NUMBER(conserved.worst) },
+    { FIRST, TEXT(conserved.sentence), RANK(conserved.rank) },
+    { SUM, COUNT(conserved.replicas) }, { SUM, COUNT(conserved.unequal) },
+    { FIRST, TEXT(conserved.unequal_sentence), RANK(conserved.unequal_rank) },
+    { FIRST, TEXT(libraries_differ), RANK(libraries_rank) }, { FIRST, TEXT(preloaded), RANK(preloaded_rank) },
+    { FIRST, TEXT(profiled), RANK(profiled_rank) },
+    { FIRST, TEXT(samples.throttled), RANK(samples.throttled_rank) },
+    { FIRST, TEXT(samples.lost), RANK(samples.lost_rank) },
+    { MOST, NUMBER(samples.every) }, { MOST, NUMBER(samples.cost_share) },
+    { MOST, NUMBER(outside_bytes) }, { MOST, NUMBER(own_outside_bytes) }, { MOST, NUMBER(device_outside_bytes) },
+    { EACH_RANK, LIST(devices, 2) },
+};
 /* clang-format on */
+enum { ROWS = sizeof rows / sizeof *rows };
 
-/* Texts come before the numbers that choose them. */
-static const gather_row rows[] = { { FIRST, TEXT(machine.hazard, machine.hazards) },
-                                   { SUM, COUNT(machine.hazards) },
-                                   { SUM, COUNT(machine.faults) },
-                                   SHADOW(machine.shadow),
-                                   SHADOW(machine.replay),
-                                   { MOST, NUMBER(replay_seconds) } };
-
-static void gather_row_of(char *f, const gather_row *row)
+/* Replaces the numbers of MOST by the largest, and finds the rank that each row takes from; -1: none. */
+static void find_ranks(char *f, int from[ROWS])
 {
-    int64_t *count = (int64_t *)(void *)(f + row->at), *chosen = (int64_t *)(void *)(f + row->by);
-    double *number = (double *)(void *)(f + row->at), *by = (double *)(void *)(f + row->by), sum, most;
-    int from = world_ranks();
-    switch (row->way) {
-    case SUM:
-        sum = (double)*count;
-        world_sum(&sum, 1);
-        *count = (int64_t)sum;
-        break;
-    case MOST: world_maximum(number, 1); break;
-    case FIRST: from = world_first(*chosen > 0); break;
-    case WORST:
-        most = *by;
-        world_maximum(&most, 1);
-        from = world_first(*by == most);
-        break;
+    double most[ROWS] = { 0.0 }, first[ROWS];
+    for (int i = 0; i < ROWS; i++)
+        if (rows[i].way == MOST) memcpy(&most[i], f + rows[i].at, sizeof most[i]);
+    world_maximum(most, ROWS);
+    for (int i = 0; i < ROWS; i++) {
+        char *at = f + rows[i].at;
+        bool has = rows[i].way == MOST ? memcmp(at, &most[i], sizeof most[i]) == 0 : rows[i].way == FIRST && at[0];
+        first[i] = has ? -(double)world_rank() : -(double)world_ranks();
+        if (rows[i].way == MOST) memcpy(at, &most[i], sizeof most[i]);
     }
-    if (from < world_ranks()) world_broadcast(f + row->at, row->bytes, from);
+    world_maximum(first, ROWS);
+    for (int i = 0; i < ROWS; i++) {
+        from[i] = rows[i].way == SAME ? from[i - 1] : first[i] > -(double)world_ranks() ? (int)-first[i] : -1;
+        if (rows[i].rank) memcpy(f + rows[i].rank, &from[i], sizeof from[i]);
+    }
+}
+
+static size_t words_of(const gather_row *row)
+{
+    bool text = row->way == FIRST || row->way == SAME;
+    return text || row->way == SUM ? (row->bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t) : 0;
+}
+
+/* Counts are added. Of a text only one rank brings the bytes, so that their sum is the text. */
+static void add_words(char *f, const int from[ROWS])
+{
+    size_t words = 0, at = 0;
+    for (int i = 0; i < ROWS; i++) words += words_of(&rows[i]);
+    uint64_t *word = allocate((int64_t)words, sizeof *word, "the findings of a case");
+    for (int i = 0; i < ROWS; at += words_of(&rows[i++]))
+        if (words_of(&rows[i]) && (rows[i].way == SUM || from[i] == world_rank()))
+            memcpy(word + at, f + rows[i].at, rows[i].bytes);
+    world_sum_words(word, (int64_t)words);
+    for (int i = ROWS; i-- > 0;) {
+        at -= words_of(&rows[i]);
+        if (words_of(&rows[i])) memcpy(f + rows[i].at, word + at, rows[i].bytes);
+    }
+    free(word);
+}
+
+static void gather_lists(char *f)
+{
+    for (int i = 0; i < ROWS; i++) {
+        void *own, *all;
+        if (rows[i].way != EACH_RANK) continue;
+        memcpy(&own, f + rows[i].at, sizeof own);
+        if (!own) continue;
+        all = world_gather(own, rows[i].bytes);
+        memcpy(f + rows[i].at, &all, sizeof all);
+        free(own);
+    }
 }
 
 /* The largest comparison is told in units of the limit for as many comparisons as there were. */
@@ -78,7 +129,10 @@ static void scale_comparison(shadow_report *s) { s->worst_comparison /= signed_s
 
 void gather_findings(facts *f)
 {
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) gather_row_of((char *)f, &rows[i]);
+    int from[ROWS];
+    find_ranks((char *)f, from);
+    add_words((char *)f, from);
+    gather_lists((char *)f);
     scale_comparison(&f->machine.shadow);
     scale_comparison(&f->machine.replay);
 }

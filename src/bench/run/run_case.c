@@ -1,6 +1,7 @@
 /* One case. */
 #include "bench/run/run_case.h"
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/numeric.h"
 #include "bench/check/check.h"
 #include "bench/check/compare.h"
@@ -30,7 +31,7 @@ typedef struct {
     const run_state *in;
     trainer *trainer;
     conserved_steps *sums;
-    rank_window window;
+    sampler *sampler;                        /* NULL: none */
     int part;                                /* of the world: the ranks that take part */
     double before, spent_seconds, soak_ends; /* by this rank's clock */
     double pause;                            /* of the checkpoint before the step at hand */
@@ -123,7 +124,7 @@ static void begin_window(timed_steps *x)
 {
     machine *m = x->trainer->machine;
     tally_begin(machine_tally(m));
-    sampler_begin(x->window.sampler);
+    sampler_begin(x->sampler);
     x->soak_ends = soak_begin(x->r);
     if (x->soak_ends > 0.0) machine_keep_steps(m, x->r->seen.total);
 }
@@ -152,16 +153,16 @@ static void train(timed_steps *x)
         if (profiled != is_profiled(x->r->given, step)) machine_profile(t->machine, profiled = !profiled);
         activity_doing("step", step);
         trainer_step(t);
-        if (step == warmup) x->window.window[0] = machine_device_of(t->kind);
+        if (step == warmup) x->r->seen.devices[0] = machine_device_of(t->kind);
         if (read < step) finish_step(x, read++);
         if (soak_widen(x->r, step)) machine_keep_steps(t->machine, x->r->seen.total);
         ended = ends(x, step);
         if (!ended && every && (step + 1) % every == 0) save_between(x, &read);
     }
-    x->window.window[1] = machine_device_of(t->kind);
+    x->r->seen.devices[1] = machine_device_of(t->kind);
     finish_step(x, read);
     if (profiled) machine_profile(t->machine, false);
-    sampler_end(x->window.sampler);
+    sampler_end(x->sampler);
     machine_sync(t->machine);
 }
 
@@ -175,6 +176,7 @@ static void take_from_trainer(timed_steps *x)
     double seconds = x->r->given->backend == BACKEND_HOST ? -f->tally.dispatch_seconds : 0.0;
     for (int64_t i = x->r->given->warmup; i < f->completed; i++) seconds += f->own_seconds[i];
     facts_add_time(f, t->machine, f->completed - 1, seconds);
+    f->device_outside_bytes = memory_outside_on_device(&f->devices[1], f->arena_bytes);
     machine_engines(t->kind, f->engines, sizeof f->engines);
 }
 
@@ -233,7 +235,7 @@ static bool load(timed_steps *x)
 
 static void watch_steps(timed_steps *x, machine_kind kind)
 {
-    x->window.sampler = machine_sampler(kind);
+    x->sampler = machine_sampler(kind);
     x->sums = conserved_open(x->trainer, x->r->given->minutes > 0.0 ? CONSERVED_STEPS : x->r->seen.total);
 }
 
@@ -250,11 +252,9 @@ static void train_and_prove(timed_steps *x, machine_kind kind)
     f->conserved = conserved_judge(x->sums, x->trainer, largest_norm(f));
     digest_weights(f, x->trainer);
     if (x->trainer && c->check == CHECK_FULL && !f->stopped) replay_at_full_shape(f, x->trainer);
-    if (x->trainer) findings_add(&f->machine, m, &f->machine.replay);
     f->replay_delivery = prove_judge_transfers(m);
-    fault_struck(c, m, f->struck);
-    gather_ranks(x->r, x->trainer, &x->window);
-    f->device_outside_bytes = memory_outside_on_device(&x->window.window[1], f->arena_bytes);
+    if (x->trainer) findings_add(&f->machine, m, &f->machine.replay), fault_struck(c, m, f->struck);
+    gather_ranks(x->r, x->trainer, x->sampler);
 }
 
 static void time_steps(const bench_case *c, const measure *share, case_result *r, const run_state *in)
@@ -265,6 +265,7 @@ static void time_steps(const bench_case *c, const measure *share, case_result *r
     trainer_options o = { .machine = case_machine(c), .fault = fault_agreed(c, share) };
     mesh_open(&m, &c->layout, world_rank(), mesh_on(o.machine.kind));
     timed_steps x = { .r = r, .in = in, .trainer = m.takes_part ? &own : NULL };
+    r->seen.devices = allocate(2, sizeof *r->seen.devices, "looks at a device");
     name_files(&o.machine, c, "timed");
     o.machine.span_capacity = world_rank() == 0 ? SPANS_KEPT : 0;
     activity_doing("building the case", -1);
@@ -316,7 +317,7 @@ static bool goes_on(facts *f, const bench_case *c, const run_state *in)
     return !f->stopped;
 }
 
-/* What the case has loaded, too. */
+/* What the case has loaded, too. Collective over the world. */
 static void compare_libraries(facts *f, const run_state *in)
 {
     library_list now = libraries_loaded();
@@ -343,7 +344,7 @@ static void prove_case(const bench_case *c, case_result *r, const run_state *in)
     if (f->check.done) f->check.seconds += prepared;
 }
 
-/* Adds what remains in memory outside the arenas. Collective over the world. */
+/* Adds what remains in memory outside this rank's arena. */
 static void measure_memory(facts *f, const bench_case *c)
 {
     outside_memory outside = memory_outside(c->backend == BACKEND_HOST ? f->arena_bytes : 0);
@@ -363,9 +364,9 @@ void run_case(const bench_case *c, const measure *share, case_result *r, const r
     sinks_check(&in->told, r);
     if (goes_on(f, c, in)) time_steps(c, share, r, in);
     if (f->checkpoint.refused[0]) return;
-    gather_findings(f);
     compare_libraries(f, in);
     measure_memory(f, c);
+    gather_findings(f);
     f->total_seconds = clock_seconds() - begin;
     if (world_rank() != 0) return;
     r->figures = figures_of(f, c);

@@ -14,8 +14,8 @@ typedef struct {
     sinks told;
     stop_clock stop;
     repeat_means *repeats;
-    char libraries_differ[REASON_LENGTH]; /* between ranks, as they started; empty: they do not */
-    char preloaded[REASON_LENGTH];        /* the first preloaded library that answers calls; empty: none does */
+    char libraries_differ[REASON_LENGTH]; /* this rank's from rank 0's, as they started; empty: they do not */
+    char preloaded[REASON_LENGTH];        /* this rank's preloaded library that answers calls; empty: none does */
 } run_state;
 
 /* Collective over the world. Fills the facts of r (opened by the caller) on all ranks, its figures and its ruling on

@@ -10,6 +10,7 @@ typedef enum { DELIVERY_ALL, DELIVERY_FIRST } delivery_mode;
 typedef struct {
     int64_t transfers, differing;
     char sentence[256]; /* of the first that differs */
+    int rank;           /* that has the sentence; -1: none */
 } delivery_report;
 
 typedef struct delivery delivery;

@@ -19,6 +19,7 @@ typedef struct {
     int64_t products, comparisons;  /* products checked whole, and the comparisons of that check */
     double worst_comparison;        /* signed_sum_limit says how large it may be */
     char worst_product[200];
+    int rank, product_rank; /* that have the sentence and the worst product, if the reports of ranks were gathered */
 } shadow_report;
 
 typedef struct shadow shadow;

@@ -49,7 +49,7 @@ void history_exposed(history *h, const char *axis, int64_t step, double seconds)
     int a = tally_axis_of(h->tally, axis);
     tally_step *row = row_of(h, step);
     h->tally->axis[a].exposed_seconds += seconds;
-    if (row) row->waiting[a] += seconds;
+    if (row) row->exposed[a] += seconds;
 }
 
 void history_run_delay(history *h, int64_t step, double seconds)

@@ -39,9 +39,9 @@ typedef struct {
 } tally;
 /* Where a step's seconds went on this rank, by the step of the operations; axes as in the tally. */
 typedef struct {
-    double computing;           /* execution of computing operations */
-    double run_delay;           /* of that: it could run, and its processor ran others; as far as the system tells */
-    double waiting[TALLY_AXES]; /* exposed */
+    double computing; /* execution of computing operations */
+    double run_delay; /* of that: it could run, and its processor ran others; as far as the system tells */
+    double exposed[TALLY_AXES];
     double collectives[TALLY_AXES]; /* execution of collectives, in which a rank waits for the others, too */
 } tally_step;
 

@@ -64,7 +64,7 @@ double gpu_peak(const char *name, case_precision precision)
     return 0.0;
 }
 
-double deck_peak(const bench_case *c, case_precision precision)
+static double deck_peak(const bench_case *c, case_precision precision)
 {
     double tflops = precision == PRECISION_BF16 ? c->peak_bf16 : precision == PRECISION_FP8 ? c->peak_fp8 : 0.0;
     return tflops * 1e12;

@@ -28,8 +28,6 @@ double gpu_peak(const char *name, case_precision precision);
 
 /* The same, and where none is known of a device that has a name, the one that the deck gives. */
 double case_peak(const bench_case *c, const char *device, case_precision precision);
-/* What the deck gives, in flop/s; 0: nothing. */
-double deck_peak(const bench_case *c, case_precision precision);
 
 /* Metrics; step times in seconds. */
 double tokens_per_second(int64_t sequence, int64_t global_batch, double step_seconds);

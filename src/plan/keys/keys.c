@@ -1,5 +1,6 @@
 /* The table of keys, and finding one in it. */
 #include "plan/keys/keys.h"
+#include "base/fail.h"
 #include "base/say.h"
 #include "plan/keys/names.h"
 #include <stddef.h>
@@ -171,7 +172,11 @@ static const key_row table[KEYS] = {
                     .explanation = "planted at execution NTH of OPERATION in each step on RANK: drop all_reduce 3 1" },
 };
 
-const key_row *key_at(key_id key) { return &table[key]; }
+const key_row *key_at(key_id key)
+{
+    if (!table[key].name) FAIL("key %d has no row in keys.c", (int)key);
+    return &table[key];
+}
 
 bool key_sweeps(key_id key)
 {
@@ -184,7 +189,7 @@ bool key_is_of_run(key_id key) { return key == KEY_RECORD; }
 key_id key_find(text_view name)
 {
     key_id key = 0;
-    while (key < KEYS && !text_equal(name, table[key].name)) key++;
+    while (key < KEYS && !text_equal(name, key_at(key)->name)) key++;
     return key;
 }
 

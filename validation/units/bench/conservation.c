@@ -1,6 +1,7 @@
 /* A sum of gradients over ranks that is skipped, dropped or done twice in one step, among steps without a fault, is
  * found and the step named; so are weights whose gathering is skipped in the last step. What has no fault passes. */
 #include "bench/check/conservation.h"
+#include "bench/run/gather_case.h"
 #include "units/train/trained.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,12 +37,14 @@ static conservation trained_with(const bench_case *c, fault_kind kind, op_kind o
         conserved_read(sums, &t);
     }
     machine_sync(t.machine);
-    conservation found = conserved_judge(sums, &t, 1.0);
+    facts found = facts_none();
+    found.conserved = conserved_judge(sums, &t, 1.0);
+    gather_findings(&found);
     assert_int_equal(machine_hazards(t.machine)->count, 0);
     trainer_dismantle(&t);
     measure_free(&share);
     mesh_close(&m);
-    return found;
+    return found.conserved;
 }
 
 typedef struct {
@@ -65,7 +68,10 @@ static void skipped_sums(void **state)
             assert_true(found.comparisons > 100 && found.replicas > 0);
             assert_int_equal(found.failed > 0, kinds[k] != FAULT_NONE);
             if (kinds[k] == FAULT_NONE) assert_true(found.unequal == 0 && found.worst < 1.0);
-            else assert_memory_equal(found.sentence, "step 2,", strlen("step 2,"));
+            else {
+                assert_memory_equal(found.sentence, "step 2,", strlen("step 2,"));
+                assert_int_equal(found.rank, 0);
+            }
         }
 }
 
@@ -74,6 +80,7 @@ static void skipped_gathering(void **state)
     bench_case c = case_for("bf16", "data = 4\nsharding = optimizer");
     conservation found = trained_with(&c, FAULT_STALE, OP_ALL_GATHER, STEPS - 1);
     assert_true(found.failed == 0 && found.unequal > 0 && found.unequal_sentence[0]);
+    assert_int_equal(found.unequal_rank, 1); /* the first that compares itself with rank 0 */
 }
 
 int main(int argc, char **argv)

@@ -20,7 +20,7 @@ static void hold_up(case_result *r, int slow)
     for (int64_t i = 0; i < r->seen.completed * ranks; i++) {
         double more = i / ranks % 10 == 5 ? 1.9 * 0.2 : 0.0;
         r->seen.ranks.step[i] = 0.2 + more;
-        r->seen.ranks.table[RANK_WAITING_GRADIENT][i] = 0.01 + (i % ranks == slow ? 0.0 : more);
+        r->seen.ranks.table[RANK_EXPOSED_GRADIENT][i] = 0.01 + (i % ranks == slow ? 0.0 : more);
     }
 }
 

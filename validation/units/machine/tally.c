@@ -110,7 +110,7 @@ static void seconds_are_kept_by_step(void **state)
             kinds +=
                 strncmp(t->transfer[i].name, t->axis[x].axis, strlen(t->axis[x].axis)) ? 0.0 : t->transfer[i].seconds;
         assert_true(fabs(step->collectives[x] - kinds) < 1e-12);
-        assert_true(step->waiting[x] == t->axis[x].exposed_seconds);
+        assert_true(step->exposed[x] == t->axis[x].exposed_seconds);
     }
     machine_close(m);
 }
