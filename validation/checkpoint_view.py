@@ -3,6 +3,7 @@
 /weight/layers.3.gate and so on, without copying them. BF16 stands as its 16 bits. Refuses if a file is missing."""
 import argparse
 import os
+import sys
 
 from validate import libraries
 
@@ -60,4 +61,7 @@ parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("folder")
 parser.add_argument("-o", default="view.h5", metavar="FILE")
 arguments = parser.parse_args()
-view(arguments.folder, arguments.o)
+try:
+    view(arguments.folder, arguments.o)
+except (OSError, KeyError) as wrong:
+    sys.exit(f"checkpoint_view.py: {arguments.folder} is no whole checkpoint of xgsw: {wrong}")

@@ -113,7 +113,7 @@ def refusals(tap, saved):
         tap.ok(run.returncode == 2 and words in run.stderr, f"a deck with another {keys.split()[0]} is refused",
                run.stderr)
     run = load("/nowhere")
-    tap.ok(run.returncode == 2 and "has no whole checkpoint" in run.stderr, "no checkpoint is refused", run.stderr)
+    tap.ok(run.returncode == 2 and "cannot look into" in run.stderr, "no checkpoint is refused", run.stderr)
 
 
 def kill(number):

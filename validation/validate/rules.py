@@ -64,8 +64,11 @@ def idle(case, _):
 
 
 def too_few(case, _):
-    """Of a soak those count that it came to, of others the deck's."""
-    steps = case.settings["steps"] if case.settings["minutes"] == "none" else len(case.measured)
+    """Of a soak those count that it came to, of others the deck's; none that follows a checkpoint."""
+    s, steps = case.settings, len(case.measured)
+    if s["minutes"] == "none":
+        timed = range(s["warmup"], s["warmup"] + s["steps"])
+        steps = sum(not (step and s["checkpoint_every"] and step % s["checkpoint_every"] == 0) for step in timed)
     if steps < STEPS:
         return f"it timed {steps} steps, {STEPS} are needed"
 

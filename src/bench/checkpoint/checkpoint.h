@@ -11,7 +11,8 @@ double checkpoint_bytes(const bench_case *c);
 /* Saves the state after so many steps, and keeps as many checkpoints as the case says. t: the caller has synchronized;
  * NULL on a rank that takes no part. step: rank 0's. Adds to f. */
 void checkpoint_save(const bench_case *c, trainer *t, int64_t step, checkpoint_facts *f);
-/* Does the case load nothing, or is there a checkpoint for it? Else a sentence on all ranks. */
+/* Is there a checkpoint for a case that loads, and a folder into which one that saves may write? Else a sentence on all
+ * ranks. */
 bool checkpoint_suits(const bench_case *c, char reason[REASON_LENGTH]);
 /* The trainer, which is initialized, gets the state of the newest checkpoint, and goes on from there. False:
  * f->refused, on all ranks. */

@@ -100,7 +100,7 @@ static bool make_here(const checkpoint_folder *f, char reason[CHECKPOINT_SENTENC
         if (step_of(e->d_name, TEMPORARY) >= 0) remove_checkpoint(folder);
     }
     if (d) closedir(d);
-    return mkdir(f->made, 0777) == 0 || refuse(reason, "make", f->made);
+    return mkdir(f->made, 0777) == 0 || errno == EEXIST || refuse(reason, "make", f->made);
 }
 
 /* Is this the folder in which rank 0 wrote the text? */
@@ -150,15 +150,6 @@ bool folder_has_room(const checkpoint_folder *f, double bytes, double *free_byte
     return folder_agree(reason);
 }
 
-/* Where names cannot be exchanged, the old one goes first. */
-static bool rename_over(const checkpoint_folder *f)
-{
-    if (access(f->whole, F_OK) != 0) return rename(f->made, f->whole) == 0;
-    bool exchanged = renameat2(AT_FDCWD, f->made, AT_FDCWD, f->whole, RENAME_EXCHANGE) == 0;
-    remove_checkpoint(exchanged ? f->made : f->whole);
-    return exchanged || rename(f->made, f->whole) == 0;
-}
-
 bool folder_commit(const checkpoint_folder *f, char reason[CHECKPOINT_SENTENCE])
 {
     char seen[FOLDER_LENGTH];
@@ -166,7 +157,7 @@ bool folder_commit(const checkpoint_folder *f, char reason[CHECKPOINT_SENTENCE])
     if (f->leads) unlink(seen);
     if (f->leads && !sync_folder(f->made)) refuse(reason, "sync", f->made);
     if (!folder_agree(reason)) return false;
-    if (f->leads && !rename_over(f)) refuse(reason, "rename", f->made);
+    if (f->leads && rename(f->made, f->whole) != 0) refuse(reason, "rename", f->made);
     else if (f->leads && !sync_folder(f->parent)) refuse(reason, "sync", f->parent);
     return folder_agree(reason);
 }
@@ -192,14 +183,23 @@ static int64_t step_before(const char *parent, int64_t below, bool indexed)
     return found;
 }
 
-void folder_prune(const checkpoint_folder *f, int64_t keep)
+void folder_remove(const checkpoint_folder *f, int64_t step)
 {
     checkpoint_folder old;
-    int64_t step = f->step + 1;
-    for (int64_t kept = 0; f->leads && (step = step_before(f->parent, step, false)) >= 0; kept++) {
-        name_folder(&old, f->parent, step);
-        if (kept >= keep) remove_checkpoint(old.whole);
-    }
+    name_folder(&old, f->parent, step);
+    if (f->leads) remove_checkpoint(old.whole);
+}
+
+bool folder_is_fresh(const char *parent, int64_t after, char reason[CHECKPOINT_SENTENCE])
+{
+    checkpoint_folder f;
+    int64_t step = step_before(parent, INT64_MAX, false);
+    name_folder(&f, parent, step);
+    if (!make_all(parent) || access(parent, W_OK | X_OK) != 0) return refuse(reason, "write into", parent);
+    if (step > after)
+        snprintf(reason, CHECKPOINT_SENTENCE, "%s is another run's: load it, remove it, or give another folder",
+                 f.whole);
+    return step <= after;
 }
 
 bool folder_newest(const char *parent, char whole[FOLDER_LENGTH])

@@ -16,14 +16,16 @@ typedef struct {
 bool folder_make(checkpoint_folder *f, const char *parent, int64_t step, char reason[CHECKPOINT_SENTENCE]);
 /* Have all ranks room for their bytes? free_bytes: what is free where this rank writes. */
 bool folder_has_room(const checkpoint_folder *f, double bytes, double *free_bytes, char reason[CHECKPOINT_SENTENCE]);
-/* Gives the folder its name; one of the same step is replaced. */
+/* Gives the folder its name. */
 bool folder_commit(const checkpoint_folder *f, char reason[CHECKPOINT_SENTENCE]);
 /* True if no rank has a sentence; else all get the first. */
 bool folder_agree(char reason[CHECKPOINT_SENTENCE]);
 
-/* Removes what was made; the checkpoints up to this step but for the last `keep` of them. Not collective. */
+/* The others are not collective. Removes what was made; the checkpoint of a step. */
 void folder_abandon(const checkpoint_folder *f);
-void folder_prune(const checkpoint_folder *f, int64_t keep);
+void folder_remove(const checkpoint_folder *f, int64_t step);
+/* Makes the folder, if need be. Can a run write there, and has it no checkpoint of more than `after` steps? */
+bool folder_is_fresh(const char *parent, int64_t after, char reason[CHECKPOINT_SENTENCE]);
 /* The folder itself, or that of its last step, if it has an index. False: there is none. */
 bool folder_newest(const char *parent, char whole[FOLDER_LENGTH]);
 /* FOLDER/rank-00017.h5; FOLDER/index.h5 and its sum. */

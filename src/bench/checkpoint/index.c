@@ -8,8 +8,10 @@
 #include "model/fp8.h"
 #include "plan/keys/keys.h"
 #include "plan/model/check_case.h"
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { INDEX_VERSION = 1 };
 
@@ -192,13 +194,16 @@ static bool read_bytes(checkpoint_index *x, void *bytes, size_t length, const be
     return read;
 }
 
-static bool is_intact(const checkpoint_index *x, const char *path)
+static bool is_intact(const checkpoint_index *x, const char *path, const char *sum, char reason[CHECKPOINT_SENTENCE])
 {
     char saved[SHA256_HEX] = "";
-    FILE *file = fopen(path, "re");
+    FILE *file = fopen(sum, "re");
     bool read = file && fgets(saved, sizeof saved, file);
     if (file) fclose(file);
-    return read && strcmp(saved, x->sha256) == 0;
+    if (read && strcmp(saved, x->sha256) == 0) return true;
+    snprintf(reason, CHECKPOINT_SENTENCE, read ? "%s is damaged: its SHA-256 is not the one in %s" : "%s has no %s",
+             path, sum);
+    return false;
 }
 
 bool index_read(checkpoint_index *x, const bench_case *c, const char *parent, char reason[CHECKPOINT_SENTENCE])
@@ -209,11 +214,11 @@ bool index_read(checkpoint_index *x, const bench_case *c, const char *parent, ch
     folder_index(path, sum, x->folder);
     void *bytes = found ? read_whole(path, &length) : NULL;
     if (bytes) sha256_of(bytes, length, x->sha256);
-    if (!found) snprintf(reason, CHECKPOINT_SENTENCE, "%s has no whole checkpoint: no step-*/index.h5", parent);
+    if (access(parent, R_OK | X_OK) != 0)
+        snprintf(reason, CHECKPOINT_SENTENCE, "cannot look into %s: %s", parent, strerror(errno));
+    else if (!found) snprintf(reason, CHECKPOINT_SENTENCE, "%s has no whole checkpoint: no step-*/index.h5", parent);
     else if (!bytes) snprintf(reason, CHECKPOINT_SENTENCE, "%s is no HDF5 file of xgsw", path);
-    else if (!is_intact(x, sum))
-        snprintf(reason, CHECKPOINT_SENTENCE, "%s is damaged: its SHA-256 is not the one in %s", path, sum);
-    else read = read_bytes(x, bytes, length, c, reason);
+    else if (is_intact(x, path, sum, reason)) read = read_bytes(x, bytes, length, c, reason);
     free(bytes);
     return read;
 }

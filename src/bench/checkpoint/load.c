@@ -134,8 +134,14 @@ bool checkpoint_suits(const bench_case *c, char reason[REASON_LENGTH])
 {
     char sentence[CHECKPOINT_SENTENCE] = "";
     checkpoint_index x = { 0 };
+    const char *key = "load";
     bool suits = !checkpoint_is_asked(c->load) || open_index(&x, c, sentence);
-    if (!suits) snprintf(reason, REASON_LENGTH, "load: %.*s", REASON_LENGTH - 8, sentence);
+    if (suits && checkpoint_is_asked(c->checkpoint)) {
+        key = "checkpoint";
+        if (world_rank() == 0) folder_is_fresh(c->checkpoint, x.step, sentence);
+        suits = folder_agree(sentence);
+    }
+    if (!suits) snprintf(reason, REASON_LENGTH, "%s: %.*s", key, REASON_LENGTH - 16, sentence);
     index_free(&x);
     return suits;
 }

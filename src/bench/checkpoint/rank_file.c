@@ -60,9 +60,14 @@ static bool reserve(int file, int64_t bytes)
     return fallocate(file, 0, 0, bytes) == 0 || errno == EOPNOTSUPP || errno == ENOSYS;
 }
 
-static bool sync_file(int file, double *seconds)
+/* Goes through the file in parts, so that a slow disk is seen to make progress; where that cannot be, all is left to
+ * fsync. */
+static bool sync_file(int file, int64_t length, double *seconds)
 {
+    enum { PART = 64 << 20 };
+    const unsigned now = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
     double begin = clock_seconds();
+    for (int64_t at = 0; at < length && sync_file_range(file, at, PART, now) == 0; at += PART) activity_progress();
     bool synced = fsync(file) == 0;
     *seconds = clock_seconds() - begin;
     return synced;
@@ -78,7 +83,7 @@ bool rank_file_write(const char *folder, const trainer *t, own_fragments *own, d
     int file = length ? open(path, O_WRONLY | O_CLOEXEC) : -1;
     if (!length) return false;
     if (file < 0) return refuse(reason, "open", path);
-    bool written = reserve(file, length) && write_fragments(file, t, own) && sync_file(file, sync);
+    bool written = reserve(file, length) && write_fragments(file, t, own) && sync_file(file, length, sync);
     if (!written) refuse(reason, "write", path);
     return close(file) == 0 ? written : refuse(reason, "close", path);
 }

@@ -1,5 +1,6 @@
 /* A save: all files, then the index, then the name. */
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/say.h"
 #include "bench/checkpoint/checkpoint.h"
 #include "bench/checkpoint/index.h"
@@ -66,15 +67,31 @@ static bool write_index(saving *s)
     return folder_agree(s->reason);
 }
 
-/* Every rank reads the file that the same rank of the next node wrote, on one node that of the next rank: no cache of
- * its own can have it. */
+/* Returns by how much the ranks are shifted: by as little as has most of them read what another node wrote. */
+static int64_t shift_of_readers(void)
+{
+    int64_t ranks = world_ranks(), best = 0;
+    double *on_node = allocate(ranks, sizeof *on_node, "ranks of nodes");
+    for (int64_t k = 0; k < ranks; k++) on_node[k] = world_on_node((int)((world_rank() + k) % ranks));
+    world_sum(on_node, ranks);
+    for (int64_t k = 1; k < ranks; k++)
+        if (best == 0 || on_node[k] < on_node[best]) best = k;
+    free(on_node);
+    return best;
+}
+
+/* Each rank reads the file of another one, and compares its sums. */
 static bool read_back(saving *s)
 {
-    int64_t from = (world_rank() + (world_node_ranks() < world_ranks() ? world_node_ranks() : 1)) % world_ranks();
+    int64_t from = (world_rank() + shift_of_readers()) % world_ranks();
     char name[NAME_LENGTH];
     index_broadcast(&s->index);
+    if (s->folder.owner != 0)
+        snprintf(s->reason, sizeof s->reason, "checkpoint_read: %s on %s is not that of rank 0", s->given->checkpoint,
+                 world_host());
+    if (!folder_agree(s->reason)) return false;
     double begin = clock_seconds();
-    rank_files files = rank_files_open(s->folder.whole, true, s->reason);
+    rank_files files = rank_files_open(s->folder.made, true, s->reason);
     for (const saved_fragment *f = s->index.fragment; f < s->index.fragment + s->index.fragments; f++) {
         snprintf(name, sizeof name, "parameter %lld", (long long)f->logical);
         for (int k = 0; k < STATES && f->rank == from && !s->reason[0]; k++)
@@ -86,22 +103,43 @@ static bool read_back(saving *s)
     return folder_agree(s->reason);
 }
 
+/* A checkpoint that is read back gets its name only if it is right. */
 static bool save(saving *s, int64_t step)
 {
     return folder_make(&s->folder, s->given->checkpoint, step, s->reason) && write_files(s) && write_index(s) &&
-           folder_commit(&s->folder, s->reason) && (!s->given->checkpoint_read || read_back(s));
+           (!s->given->checkpoint_read || read_back(s)) && folder_commit(&s->folder, s->reason);
+}
+
+/* Removes the checkpoint of this run that is one too many: its saves are `checkpoint_every` steps apart, but for the
+ * one at the end. */
+static void remove_oldest(const saving *s)
+{
+    const checkpoint_facts *f = s->facts;
+    int64_t number = f->saves - s->given->checkpoint_keep,
+            step = f->first_saved + (number - 1) * s->given->checkpoint_every;
+    if (number == f->saves) folder_remove(&s->folder, f->saved_step);
+    else if (number > 0) folder_remove(&s->folder, step);
 }
 
 /* The line of the Llama 3.1 recipe, by which its users find the time. */
 static void note_save(saving *s, double began)
 {
     checkpoint_facts *f = s->facts;
-    f->saves++;
+    if (f->saves++ == 0) f->first_saved = s->folder.step;
     f->saved_step = s->folder.step;
     folder_file_system(s->folder.parent, f->file_system);
-    folder_prune(&s->folder, s->given->checkpoint_keep);
     say("Global Checkpoint Save : Rank: 0 : Iteration: %lld : Start time: %.3fs : Save duration: %.3fs\n",
         (long long)f->saved_step, began, f->seconds);
+}
+
+/* Tells once that a save failed, as it happens. */
+static void note_failure(saving *s)
+{
+    checkpoint_facts *f = s->facts;
+    folder_abandon(&s->folder);
+    if (f->failed[0]) return;
+    snprintf(f->failed, sizeof f->failed, "step %lld: %.*s", (long long)s->folder.step, REASON_LENGTH - 32, s->reason);
+    say("Checkpoint NOT SAVED: %s\n", f->failed);
 }
 
 void checkpoint_save(const bench_case *c, trainer *t, int64_t step, checkpoint_facts *f)
@@ -111,13 +149,12 @@ void checkpoint_save(const bench_case *c, trainer *t, int64_t step, checkpoint_f
     world_broadcast(&step, sizeof step, 0);
     world_barrier();
     double begin = clock_seconds(), began = clock_date();
+    f->read_seconds = 0.0;
     bool saved = save(&s, step);
-    f->seconds = clock_seconds() - begin;
+    f->seconds = clock_seconds() - begin - f->read_seconds;
     world_broadcast(&f->seconds, sizeof f->seconds, 0);
-    if (saved) note_save(&s, began);
-    else folder_abandon(&s.folder);
-    if (!saved && !f->failed[0])
-        snprintf(f->failed, sizeof f->failed, "step %lld: %.*s", (long long)step, REASON_LENGTH - 32, s.reason);
+    if (saved) note_save(&s, began), remove_oldest(&s);
+    else note_failure(&s);
     world_barrier();
     index_free(&s.index);
     fragments_free(&s.own);

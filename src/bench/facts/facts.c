@@ -4,6 +4,7 @@
 #include "model/fp8.h"
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static double *nan_array(int64_t length)
 {
@@ -36,6 +37,7 @@ facts facts_open(const bench_case *c)
     lists_of(&f, list);
     f.total = c->warmup + c->steps;
     for (int i = 0; i < LISTS; i++) *list[i] = nan_array(f.total);
+    memset(f.pause, 0, (size_t)f.total * sizeof *f.pause);
     f.fp8_tensors = c->precision == PRECISION_FP8 ? fp8_tensors(c) : 0;
     f.fp8_scale = nan_array(f.total * f.fp8_tensors);
     return f;
@@ -52,6 +54,7 @@ void facts_resize(facts *f, int64_t total)
     lists_of(f, list);
     for (int i = 0; i < LISTS; i++) *list[i] = longer(*list[i], total);
     f->fp8_scale = longer(f->fp8_scale, total * f->fp8_tensors);
+    for (int64_t i = f->total; i < total; i++) f->pause[i] = 0.0;
     f->total = total;
 }
 

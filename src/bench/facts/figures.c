@@ -44,7 +44,6 @@ int64_t steps_counted(const facts *f, const bench_case *c)
 static void summarize_seconds(figures *g, const facts *f, const bench_case *c)
 {
     int64_t n = steps_counted(f, c), half = n / 2, i = 0;
-    if (n == 0) return;
     double *first = allocate(n, sizeof *first, "step times"),
            *sorted = allocate(n, sizeof *sorted, "sorted step times");
     for (int64_t s = c->warmup; s < f->completed; s++)
@@ -149,7 +148,7 @@ figures figures_of(const facts *f, const bench_case *c)
     if (!f->ranks.step) return g;
     g.step_seconds = slowest(f, c->layout.ranks);
     g.pace = paces_of(f, c);
-    if (f->completed <= c->warmup) return g;
+    if (steps_counted(f, c) == 0) return g;
     summarize_seconds(&g, f, c);
     const step_times steps = { g.step_seconds, c->warmup, f->completed, g.median_seconds };
     g.slow = slow_steps_find(&f->ranks, c->layout.ranks, &steps);

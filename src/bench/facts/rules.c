@@ -3,7 +3,7 @@
 #include "base/build_info.h"
 #include "base/say.h"
 #include "base/text.h"
-#include "plan/keys/keys.h"
+#include "plan/deck/deck.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,7 +64,7 @@ static int64_t timed_steps(const case_result *r)
 static void of_enough_steps(const case_result *r, reasons *to)
 {
     bool soak = r->given->minutes > 0.0, ran = r->seen.loss;
-    int64_t steps = soak ? timed_steps(r) : r->given->steps;
+    int64_t steps = soak ? timed_steps(r) : deck_counted_steps(r->given);
     if (steps < LEAST_STEPS && (ran || !soak))
         reasons_add(to, "steps", -1, "too few steps: %lld timed, %d are needed", (long long)steps, LEAST_STEPS);
 }
@@ -114,7 +114,8 @@ static void name_outlier(const case_result *r, int rank, reasons *to)
     const char *device = r->seen.devices[2 * rank].identity;
     const double *late = r->seen.ranks.table[RANK_LATE];
     double seconds = 0.0;
-    for (int64_t s = r->given->warmup; s < r->seen.completed; s++) seconds += late[s * r->given->layout.ranks + rank];
+    for (int64_t s = r->given->warmup; s < r->seen.completed; s++)
+        if (step_counts(&r->seen, s)) seconds += late[s * r->given->layout.ranks + rank];
     reasons_add(
         to, "outlier", rank,
         "outlier rank %d on %.32s%s%.40s: computes %.3g %% (+- %.2g) longer than %d peer%s; %.3g ms a step late", rank,
@@ -238,8 +239,8 @@ static const struct {
       without_debugging },
     { "idle ranks", "no idle ranks unless the deck gives the layout", "they flatter tokens/s per GPU",
       "start as many ranks as the reason says", without_idle_ranks },
-    { "steps", SAY(LEAST_STEPS) " timed steps or more", "a mean of fewer depends on single steps", "raise `steps`",
-      of_enough_steps },
+    { "steps", SAY(LEAST_STEPS) " timed steps or more, without those after a checkpoint",
+      "a mean of fewer depends on single steps", "raise `steps`, or `checkpoint_every`", of_enough_steps },
     { "oversubscribed", "no more threads than cores, or than a control group's quota",
       "ranks that share wait for each other at random", "fewer ranks or threads", without_crowding },
     { "throttled, clocks", "no throttled device, by NVML at both ends and once a second", "heat or power hold it back",

@@ -187,6 +187,6 @@ void options_print_help(void)
         "--strict: a case that is SKIPPED or NOT VALID is a failure.\n"
         "--verbose: the report has all keys and fields of each case.\n"
         "Exit status: 0 all PASSED or SKIPPED, 1 something FAILED or NOT ACCEPTED, 2 refused, 3 nothing trained: all "
-        "SKIPPED,\n75 stopped on request before its end, 86 no progress for stall_seconds, 87 record or report not "
-        "written.\n");
+        "SKIPPED,\n75 stopped on request before its end, 86 no progress for stall_seconds, 87 record, report or "
+        "checkpoint not\nwritten.\n");
 }

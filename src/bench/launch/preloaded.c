@@ -97,6 +97,7 @@ void profiler_complaint(char sentence[REASON_LENGTH])
     sentence[0] = 0;
     name_variable("NVTX_INJECTION64_PATH", "attaches a tool", sentence);
     name_variable("CUDA_INJECTION64_PATH", "attaches a tool", sentence);
-    if (level && parts && (strstr(parts, "COLL") || strstr(parts, "ALL")))
+    bool told = level && (!strcasecmp(level, "INFO") || !strcasecmp(level, "TRACE"));
+    if (told && parts && parts[0] != '^' && (strstr(parts, "COLL") || strstr(parts, "ALL")))
         name_variable("NCCL_DEBUG_SUBSYS", "has NCCL write its calls", sentence);
 }

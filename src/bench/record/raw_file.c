@@ -57,6 +57,6 @@ int64_t raw_file_create(const char *path, raw_dataset *d, int64_t count, char *r
     whole = file >= 0 && H5Fclose(file) >= 0 && whole;
     H5Eset_auto2(H5E_DEFAULT, print, data);
     if (whole && stat(path, &made) == 0 && made.st_size > 0) return made.st_size;
-    snprintf(reason, length, "HDF5 cannot lay out %s: is the disk full, or the folder read-only?", path);
+    snprintf(reason, length, "HDF5 cannot lay out %s: is the disk full, or does another run write there?", path);
     return 0;
 }

@@ -29,7 +29,8 @@ void say_checkpoints(const case_result *r)
 {
     const checkpoint_facts *k = &r->seen.checkpoint;
     if (k->loaded_step) say_one("Loaded", k->loaded_step, k->loaded_bytes, k->load_seconds, k->loaded_sha256);
-    if (k->failed[0]) say("Checkpoint NOT SAVED: %s\n", k->failed);
     if (k->saves) say_one("Checkpoint", k->saved_step, k->bytes, k->seconds, k->sha256);
+    if (k->read_seconds > 0.0)
+        say("           read back in %.3f s, %.3g GB/s\n", k->read_seconds, k->bytes / k->read_seconds / 1e9);
     say_pauses(r);
 }

@@ -37,6 +37,17 @@ static void say_settings(const bench_case *c)
     for (key_id key = 0; key < KEYS; key++) say_value("", key_at(key)->name, setting_value(key, c, word), NULL);
 }
 
+/* Has an object nothing but zeros, empty texts and what is not known? */
+static bool is_blank(const field_group *g, const case_result *r)
+{
+    bool blank = g->line == LINE_OBJECT;
+    for (const field *f = g->field; f < g->field + g->fields; f++) {
+        datum v = field_value(g, f, r, 0);
+        blank &= v.kind == VALUE_TEXT ? !v.text[0] : v.kind == VALUE_REAL ? !(fabs(v.real) > 0.0) : v.integer == 0;
+    }
+    return blank;
+}
+
 /* Steps have lines of their own. */
 static void say_group(const field_group *g, const case_result *r)
 {
@@ -67,6 +78,6 @@ void say_fields(const case_result *r)
     for (int i = 0; i < field_groups(); i++) {
         const field_group *g = field_group_at(i);
         if (g->line == LINE_ROWS) say_table(g, r);
-        else if (g->line != LINE_ABSENT) say_group(g, r);
+        else if (g->line != LINE_ABSENT && !is_blank(g, r)) say_group(g, r);
     }
 }

@@ -93,7 +93,7 @@ static bool ends(timed_steps *x, int64_t step)
     int answer = 0;
     facts *f = &x->r->seen;
     int64_t last = x->r->given->minutes > 0.0 ? INT64_MAX : f->total - 1;
-    double ahead = f->completed ? 2.0 * x->spent_seconds / (double)f->completed : 0.0;
+    double ahead = f->completed ? 2.0 * x->spent_seconds / (double)f->completed + f->checkpoint.seconds : 0.0;
     if (step > 0 && step < last) answer = world_answer();
     if (answer != STOP_SOAKED) f->stopped = answer;
     if (answer || step + 1 >= last) return answer || step == last;

@@ -172,6 +172,9 @@ static void place_checkpoints(reading *r)
         bool saves = strcmp(c->checkpoint, "none") != 0, loads = strcmp(c->load, "none") != 0;
         if (saves && d->cases > 1 && snprintf(c->checkpoint + used, room, "/case-%d", c->number) >= (int)room)
             mistake(r->wrong, line_of(r, KEY_CHECKPOINT), "checkpoint", "the path of case %d is too long", c->number);
+        if (deck_counted_steps(c) == 0)
+            mistake(r->wrong, line_of(r, KEY_CHECKPOINT_EVERY), "checkpoint_every",
+                    "%lld leaves no step to time: every timed one follows a save", (long long)c->checkpoint_every);
         if (loads && d->cases != c->repeats)
             mistake(r->wrong, line_of(r, KEY_LOAD), "load", "a deck that loads has one case; this one has %lld",
                     (long long)d->cases);
@@ -209,6 +212,12 @@ void deck_free(deck *d)
     free(d->item);
     d->item = NULL;
     d->cases = 0;
+}
+
+int64_t deck_counted_steps(const bench_case *c)
+{
+    int64_t first = c->warmup > 0 ? c->warmup : 1, last = c->warmup + c->steps - 1, every = c->checkpoint_every;
+    return c->steps - (every ? last / every - (first - 1) / every : 0);
 }
 
 bool deck_on_cuda(const deck *d)

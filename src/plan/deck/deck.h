@@ -20,5 +20,7 @@ typedef struct {
  * are no cases. Keys that contradict one another are compared in the sections whose every value could be read. */
 deck deck_read(const deck_source *source);
 void deck_free(deck *d);
+/* Timed steps whose time counts, if all of them run: those that follow no checkpoint. */
+int64_t deck_counted_steps(const bench_case *c);
 /* Does a case take the CUDA backend? */
 bool deck_on_cuda(const deck *d);

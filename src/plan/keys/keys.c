@@ -131,21 +131,21 @@ static const key_row table[KEYS] = {
                                        "by 0.2 to 5 %" },
     [KEY_CHECKPOINT] = { "checkpoint", .kind = KIND_PATH, .fallback = "none", FIELD(checkpoint),
                          .explanation = "folder for the state of training, saved after the last timed step as "
-                                        "step-NNNNNNNN; a deck of several cases has a folder case-N there for each" },
+                                        "step-NNNNNNNN; of several cases each has a folder case-N there" },
     [KEY_CHECKPOINT_EVERY] = { "checkpoint_every", INTEGER(0, 1000000), .fallback = "0", FIELD(checkpoint_every),
                                .explanation =
-                                   "also save after every so many steps; the step after a save is not in the "
+                                   "save after every so many steps, too; the step after a save is not in the "
                                    "mean; 0: do not" },
     [KEY_CHECKPOINT_KEEP] = { "checkpoint_keep", INTEGER(0, 1000000), .fallback = "2", FIELD(checkpoint_keep),
-                              .explanation = "checkpoints that stay there, the newest; 0: each is removed after it was "
-                                             "saved, and read back if asked" },
+                              .explanation = "how many checkpoints of this run stay, the newest; 0: none does, which "
+                                             "tests storage" },
     [KEY_CHECKPOINT_READ] = { "checkpoint_read", WORD(checkpoint_read_names), .fallback = "no", FIELD(checkpoint_read),
-                              .explanation =
-                                  "shifted: after a save each rank reads the file of a rank of the next node, "
-                                  "so that no cache helps, and compares its sums" },
+                              .explanation = "shifted: after a save each rank reads another rank's file, on the next "
+                                             "node if there is one, so that no cache helps, and compares its sums" },
     [KEY_LOAD] = { "load", .kind = KIND_PATH, .fallback = "none", FIELD(load),
                    .explanation =
-                       "folder of checkpoints: training goes on from the newest, in the layout of this deck" },
+                       "folder of checkpoints: training goes on from the highest step, in the layout of this "
+                       "deck, which has one case" },
     [KEY_STALL_SECONDS] = { "stall_seconds", REAL(0.1, 86400.0), .fallback = "60", FIELD(stall_seconds),
                             .explanation = "seconds without progress until the run ends with status 86" },
     [KEY_TIME_LIMIT] = { "time_limit", FACTOR(none_names, 1.0, 1e7), .fallback = "none", FIELD(time_limit),
