@@ -41,7 +41,7 @@ static void say_settings(const bench_case *c)
 static bool is_blank(const field_group *g, const case_result *r)
 {
     bool blank = g->line == LINE_OBJECT;
-    for (const field *f = g->field; f < g->field + g->fields; f++) {
+    for (const field *f = g->field; blank && f < g->field + g->fields; f++) {
         datum v = field_value(g, f, r, 0);
         blank &= v.kind == VALUE_TEXT ? !v.text[0] : v.kind == VALUE_REAL ? !(fabs(v.real) > 0.0) : v.integer == 0;
     }

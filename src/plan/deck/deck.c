@@ -167,7 +167,8 @@ static int line_of(const reading *r, key_id key)
 static void place_checkpoints(reading *r)
 {
     deck *d = &r->result;
-    for (bench_case *c = d->item; c < d->item + d->cases; c++) {
+    for (int64_t i = 0; i < d->cases; i++) {
+        bench_case *c = &d->item[i];
         size_t used = strlen(c->checkpoint), room = sizeof c->checkpoint - used;
         bool saves = strcmp(c->checkpoint, "none") != 0, loads = strcmp(c->load, "none") != 0;
         if (saves && d->cases > 1 && snprintf(c->checkpoint + used, room, "/case-%d", c->number) >= (int)room)

@@ -132,7 +132,9 @@ static void assert_judged(host_load load, case_backend backend, bool judged)
     double own[2 * STEPS];
     rank_work work[2] = { { .flops = 1.0 }, { .flops = 1.0 } };
     bench_case c = { .backend = backend, .layout.ranks = 2 };
-    facts f = { .load = load, .completed = STEPS, .total = STEPS, .ranks = { .step = own, .work = work } };
+    facts f = {
+        .load = load, .completed = STEPS, .total = STEPS, .pause = zeros, .ranks = { .step = own, .work = work }
+    };
     for (int i = 0; i < 2 * STEPS; i++) own[i] = i % 2 ? 0.2 : 0.1;
     for (int table = 0; table < RANK_TABLES; table++) f.ranks.table[table] = table == RANK_COMPUTING ? own : zeros;
     figures g = figures_of(&f, &c);
