@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Seconds and GB/s in which PyTorch's distributed checkpoint saves and loads as many bytes as a checkpoint of xgsw:
-FP32 weights and two moments, spread over the ranks as optimizer shards are. A save ends when files are on the disk.
+FP32 weights and two moments, spread over the ranks as optimizer shards are. Each save has a folder of its own, and ends
+when its files are on the disk.
   torchrun --nproc-per-node 2 validation/peer/checkpoint_torch.py --gigabytes 1.3 --folder /tmp/dcp"""
 import argparse
 import glob
@@ -29,8 +30,8 @@ state = {f"{kind}.{i}": distribute_tensor(torch.randn(4096, 1024), mesh, [Shard(
 size = 12 * matrices * MATRIX / 1e9
 
 
-def sync():
-    for path in glob.glob(f"{arguments.folder}/*"):
+def sync(folder):
+    for path in glob.glob(f"{folder}/*"):
         file = os.open(path, os.O_RDONLY)
         os.fsync(file)
         os.close(file)
@@ -44,11 +45,13 @@ def timed(what):
     return time.perf_counter() - begin
 
 
-for _ in range(arguments.times):
-    if dist.get_rank() == 0:
-        shutil.rmtree(arguments.folder, ignore_errors=True)
-    saved = timed(lambda: (dcp.save(state, checkpoint_id=arguments.folder), sync()))
-    loaded = timed(lambda: dcp.load(state, checkpoint_id=arguments.folder))
+for number in range(arguments.times):
+    folder = f"{arguments.folder}-{number}"
+    saved = timed(lambda: (dcp.save(state, checkpoint_id=folder), sync(folder)))  # noqa: B023
+    loaded = timed(lambda: dcp.load(state, checkpoint_id=folder))                 # noqa: B023
     if dist.get_rank() == 0:
         print(f"{size:.3f} GB: saved in {saved:.3f} s, {size / saved:.3f} GB/s; loaded in {loaded:.3f} s, "
               f"{size / loaded:.3f} GB/s", flush=True)
+if dist.get_rank() == 0:
+    for folder in glob.glob(f"{arguments.folder}-*"):
+        shutil.rmtree(folder)
