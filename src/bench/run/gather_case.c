@@ -68,46 +68,50 @@ static const gather_row rows[] = {
 /* clang-format on */
 enum { ROWS = sizeof rows / sizeof *rows };
 
+static double *number_of(char *f, const gather_row *row) { return (double *)(void *)(f + row->at); }
+
+/* Has this rank what a row takes? most: the largest of all ranks' numbers, which may be no number. */
+static bool is_taken(char *f, const gather_row *row, double most)
+{
+    if (row->way == MOST) return memcmp(number_of(f, row), &most, sizeof most) == 0;
+    return row->way == FIRST && f[row->at] != 0;
+}
+
 /* Replaces the numbers of MOST by the largest, and finds the rank that each row takes from; -1: none. */
 static void find_ranks(char *f, int from[ROWS])
 {
-    double most[ROWS] = { 0.0 }, first[ROWS];
-    for (int i = 0; i < ROWS; i++)
-        if (rows[i].way == MOST) memcpy(&most[i], f + rows[i].at, sizeof most[i]);
+    double most[ROWS], first[ROWS];
+    for (int i = 0; i < ROWS; i++) most[i] = rows[i].way == MOST ? *number_of(f, &rows[i]) : 0.0;
     world_maximum(most, ROWS);
-    for (int i = 0; i < ROWS; i++) {
-        char *at = f + rows[i].at;
-        bool has = rows[i].way == MOST ? memcmp(at, &most[i], sizeof most[i]) == 0 : rows[i].way == FIRST && at[0];
-        first[i] = has ? -(double)world_rank() : -(double)world_ranks();
-        if (rows[i].way == MOST) memcpy(at, &most[i], sizeof most[i]);
-    }
+    for (int i = 0; i < ROWS; i++) first[i] = is_taken(f, &rows[i], most[i]) ? -world_rank() : -world_ranks();
     world_maximum(first, ROWS);
     for (int i = 0; i < ROWS; i++) {
-        from[i] = rows[i].way == SAME ? from[i - 1] : first[i] > -(double)world_ranks() ? (int)-first[i] : -1;
-        if (rows[i].rank) memcpy(f + rows[i].rank, &from[i], sizeof from[i]);
+        if (rows[i].way == MOST) *number_of(f, &rows[i]) = most[i];
+        from[i] = first[i] > -(double)world_ranks() ? (int)-first[i] : -1;
+        if (rows[i].way == SAME) from[i] = from[i - 1];
+        if (rows[i].rank) *(int *)(void *)(f + rows[i].rank) = from[i];
     }
 }
 
+/* Numbers and lists are gathered otherwise. */
 static size_t words_of(const gather_row *row)
 {
-    bool text = row->way == FIRST || row->way == SAME;
-    return text || row->way == SUM ? (row->bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t) : 0;
+    if (row->way == MOST || row->way == EACH_RANK) return 0;
+    return (row->bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t);
 }
 
 /* Counts are added. Of a text only one rank brings the bytes, so that their sum is the text. */
 static void add_words(char *f, const int from[ROWS])
 {
-    size_t words = 0, at = 0;
-    for (int i = 0; i < ROWS; i++) words += words_of(&rows[i]);
-    uint64_t *word = allocate((int64_t)words, sizeof *word, "the findings of a case");
-    for (int i = 0; i < ROWS; at += words_of(&rows[i++]))
-        if (words_of(&rows[i]) && (rows[i].way == SUM || from[i] == world_rank()))
-            memcpy(word + at, f + rows[i].at, rows[i].bytes);
-    world_sum_words(word, (int64_t)words);
-    for (int i = ROWS; i-- > 0;) {
-        at -= words_of(&rows[i]);
-        if (words_of(&rows[i])) memcpy(f + rows[i].at, word + at, rows[i].bytes);
-    }
+    size_t at[ROWS + 1] = { 0 };
+    for (int i = 0; i < ROWS; i++) at[i + 1] = at[i] + words_of(&rows[i]);
+    uint64_t *word = allocate((int64_t)at[ROWS], sizeof *word, "the findings of a case");
+    for (int i = 0; i < ROWS; i++)
+        if (at[i + 1] > at[i] && (rows[i].way == SUM || from[i] == world_rank()))
+            memcpy(word + at[i], f + rows[i].at, rows[i].bytes);
+    world_sum_words(word, (int64_t)at[ROWS]);
+    for (int i = 0; i < ROWS; i++)
+        if (at[i + 1] > at[i]) memcpy(f + rows[i].at, word + at[i], rows[i].bytes);
     free(word);
 }
 
