@@ -32,8 +32,9 @@ def load(checkpoint, deck=LOADS, files=None):
     place = Place(deck)
     os.symlink(checkpoint, place.file("ck"))
     limit = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))) if files else None
+    alone = dict(os.environ, OMP_NUM_THREADS="1", OMPI_MCA_ess_singleton_isolated="1")
     done = subprocess.run([XGSW, "deck.dat"], cwd=place.path, capture_output=True, text=True, check=False, timeout=60,
-                          env=dict(os.environ, OMP_NUM_THREADS="1", OMPI_MCA_ess_singleton_isolated="1"), preexec_fn=limit)
+                          env=alone, preexec_fn=limit)
     place.close()
     return done
 
