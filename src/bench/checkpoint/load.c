@@ -121,13 +121,11 @@ static void restore(loading *l)
     free(past);
 }
 
-/* All ranks have rank 0's index, or its sentence. Collective over the world. */
-static bool open_index(checkpoint_index *x, const bench_case *c, char reason[CHECKPOINT_SENTENCE])
+/* Rank 0 has the index, or all ranks its sentence. Collective over the world. */
+static bool find_index(checkpoint_index *x, const bench_case *c, char reason[CHECKPOINT_SENTENCE])
 {
     if (world_rank() == 0) index_read(x, c, c->load, reason);
-    bool found = folder_agree(reason);
-    if (found) index_broadcast(x);
-    return found;
+    return folder_agree(reason);
 }
 
 bool checkpoint_suits(const bench_case *c, char reason[REASON_LENGTH])
@@ -135,7 +133,7 @@ bool checkpoint_suits(const bench_case *c, char reason[REASON_LENGTH])
     char sentence[CHECKPOINT_SENTENCE] = "";
     checkpoint_index x = { 0 };
     const char *key = "load";
-    bool suits = !checkpoint_is_asked(c->load) || open_index(&x, c, sentence);
+    bool suits = !checkpoint_is_asked(c->load) || find_index(&x, c, sentence);
     if (suits && checkpoint_is_asked(c->checkpoint)) {
         key = "checkpoint";
         if (world_rank() == 0) folder_is_fresh(c->checkpoint, x.step, sentence);
@@ -148,6 +146,7 @@ bool checkpoint_suits(const bench_case *c, char reason[REASON_LENGTH])
 
 static void load_state(loading *l)
 {
+    index_broadcast(&l->index);
     l->files = rank_files_open(l->index.folder, false, l->reason);
     l->own = fragments_of(l->trainer);
     l->arrived = allocate(l->index.fragments, sizeof *l->arrived, "sums of a checkpoint");
@@ -177,7 +176,7 @@ bool checkpoint_load(const bench_case *c, trainer *t, checkpoint_facts *f)
     activity_doing("loading a checkpoint", -1);
     world_barrier();
     double begin = clock_seconds(), began = clock_date();
-    if (open_index(&l.index, c, l.reason)) load_state(&l);
+    if (find_index(&l.index, c, l.reason)) load_state(&l);
     f->load_seconds = clock_seconds() - begin;
     world_maximum(&f->load_seconds, 1);
     world_sum(&l.bytes, 1);
