@@ -140,6 +140,7 @@ static deck read_deck(const deck_file *f, device_survey *devices)
     source.cuda_missing = devices->missing;
     source.cuda_shared = devices->shared[0] ? devices->shared : NULL;
     source.cuda_without_fp8 = devices->no_fp8[0] ? devices->no_fp8 : NULL;
+    source.cuda_without_links = devices->no_links[0] ? devices->no_links : NULL;
     return deck_read(&source);
 }
 

@@ -97,24 +97,28 @@ void measure_free(measure *r)
     free(r->calibration);
 }
 
-/* Groups of a stage, whose ranks lie alike, may have their transfers made by other means. */
-static void *take_memory(const measure *r, mesh *m, machine_kind kind)
+/* The ranks of these groups lie alike, so copy engines may make their transfers. Where bits must repeat, sums of
+ * gradients stay out of windows, in which NCCL may add in the switch. */
+static void *take_memory(const measure *r, mesh *m, machine_kind kind, bool repeats)
 {
-    group *const of_stage[] = { &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT], &m->context_reversed,
-                                &m->axis[AXIS_SHARD],  &m->gradient,           &m->expert };
-    return r->window ? machine_window_take(kind, r->window, of_stage, 6) : machine_memory_take(kind, r->arena.used);
+    group *const of[] = { &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT], &m->context_reversed,
+                          &m->axis[AXIS_SHARD],  &m->expert,             &m->gradient };
+    int groups = r->window ? 6 - repeats : 0;
+    return machine_window_take(kind, groups ? r->window : r->arena.used, of, groups, &m->all);
 }
 
-/* Multiprocessors are left to kernels: where copy engines move all strips, keys, values and rows of experts, products
- * take them back, unless the deck gave a number. */
-static int left_to_transfers(const bench_case *c, const mesh *m, const machine_options *o)
+static transfer_room room_on(const bench_case *c, const mesh *m, machine_kind kind)
 {
-    const group *const beside_products[] = { &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT], &m->axis[AXIS_SHARD],
-                                             &m->expert };
-    bool none = !c->transfer_sms_given;
-    for (int i = 0; i < 4; i++)
-        none = none && (beside_products[i]->size == 1 || machine_window_moves(o->kind, beside_products[i]));
-    return none ? 0 : o->tuning.transfer_multiprocessors;
+    const group *const list[ROOM_PARTS][2] = { [ROOM_STRIPS] = { &m->axis[AXIS_TENSOR], &m->expert },
+                                               [ROOM_CONTEXT] = { &m->axis[AXIS_CONTEXT], &m->context_reversed },
+                                               [ROOM_SHARD] = { &m->axis[AXIS_SHARD], &m->axis[AXIS_SHARD] } };
+    unsigned moved = 0;
+    for (room_part p = ROOM_STRIPS; p < ROOM_PARTS; p++) {
+        bool all = true;
+        for (int i = 0; i < 2; i++) all = all && (list[p][i]->size == 1 || machine_window_moves(kind, list[p][i]));
+        moved |= (unsigned)all << p;
+    }
+    return room_of(c, m->at[AXIS_PIPELINE], moved);
 }
 
 static void build(trainer *t, const bench_case *c, mesh *m, const trainer_options *o, const measure *r)
@@ -122,10 +126,11 @@ static void build(trainer *t, const bench_case *c, mesh *m, const trainer_option
     machine_options options = o->machine;
     arena a;
     size_t bytes = r->arena.used;
-    void *memory = take_memory(r, m, options.kind);
+    void *memory = take_memory(r, m, options.kind, c->deterministic);
+    transfer_room room = room_on(c, m, options.kind);
     arena_open(&a, memory, bytes);
     options.mark_history = r->history;
-    options.tuning.transfer_multiprocessors = left_to_transfers(c, m, &options);
+    options.tuning.transfer_multiprocessors = room.left;
     machine *on = machine_open(&options);
     machine_tune(on, &r->prepared, memory, bytes);
     machine_memory_clear(options.kind, memory, o->machine.prove_access ? 0xFF : 0, bytes);
@@ -140,6 +145,7 @@ static void build(trainer *t, const bench_case *c, mesh *m, const trainer_option
     t->arena = a;
     t->memory = memory;
     t->kind = options.kind;
+    t->room = room;
     t->parameters = r->parameters;
 }
 

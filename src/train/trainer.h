@@ -4,6 +4,7 @@
 #include "machine/prove/fault.h"
 #include "machine/queue/submit.h"
 #include "model/stage.h"
+#include "plan/model/room.h"
 #include "plan/schedule/schedule.h"
 
 enum { REPORT_SLOTS = 4 };
@@ -36,6 +37,7 @@ typedef struct trainer {
     arena arena;
     void *memory;
     machine_kind kind; /* owned when built by trainer_build */
+    transfer_room room;
 } trainer;
 
 /* Lays the case out on the machine; takes memory from the arena (paper or real). The case and mesh must outlive it. */

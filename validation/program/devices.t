@@ -82,16 +82,15 @@ tap.ok(len(known) > 100 and known <= printed, "--verbose prints what --json has,
        sorted(known - printed))
 tap.ok("attention own kernels (FP32): built without cuDNN; products" in run.stdout,
        "why own kernels compute attention is said", run.stdout)
-tap.ok(re.search(r"cuBLASLt, 0 multiprocessors left to transfers; transfers NCCL 2.28.9, gathers and all-to-alls in "
-                 r"windows of \d communicators\n", run.stdout), "how transfers are made is said", run.stdout)
+tap.ok(re.search(r"\nTransfers  NCCL 2.28.9, copy engines in \d windows; 0 SMs left free; copy engines move "
+                 r"tensor/expert\n", run.stdout), "how transfers are made is said", run.stdout)
 os.environ["NCCL_CUMEM_ENABLE"] = "0"
 run = run_on(body("backend = cuda"))
-tap.ok("cuBLASLt, 16 multiprocessors left to transfers; transfers NCCL 2.28.9, by its kernels\n" in run.stdout,
-       "the environment can turn windows off", run.stdout)
+tap.ok("\nTransfers  NCCL 2.28.9, its kernels: rank 0: NCCL_CUMEM_ENABLE is set; 8 SMs left free: tensor/expert 8\n"
+       in run.stdout, "the environment can turn windows off", run.stdout)
 del os.environ["NCCL_CUMEM_ENABLE"]
 run = run_on(body("backend = cuda"), NCCL_VERSION=22605)
-tap.ok("cuBLASLt, 16 multiprocessors left to transfers; transfers NCCL 2.26.5, by its kernels\n" in run.stdout
-       and results(run)[0]["passed"],
+tap.ok("\nTransfers  NCCL 2.26.5, its kernels: rank 0: NCCL is older than 2.28.3; 8 SMs left free" in run.stdout and results(run)[0]["passed"],
        "an older NCCL has no windows", run.stdout + run.stderr)
 with tempfile.TemporaryDirectory() as folder:
     record = os.path.join(folder, "devices.h5")

@@ -3,14 +3,12 @@
 #include "base/build_info.h"
 #include "machine/world.h"
 #include "parallel/mesh.h"
+#include "plan/model/room.h"
 
-/* Transfers of tensor and expert, which use one queue, of context, and of all other groups in turn. */
-machine_room case_room(const bench_case *c)
+transfer_blocks case_blocks(const bench_case *c)
 {
-    const int *n = c->layout.degree;
-    return (machine_room){ .multiprocessors = c->layout.ranks > 1 ? c->transfer_sms : 0,
-                           .links = n[AXIS_PIPELINE] > 1 ? LINKS : 0,
-                           .groups = 1 + (n[AXIS_TENSOR] > 1 || c->layout.expert > 1) + (n[AXIS_CONTEXT] > 1) };
+    transfer_room r = room_of(c, 0, 0);
+    return (transfer_blocks){ r.link, r.apart, r.turns };
 }
 
 machine_options case_machine(const bench_case *c)
@@ -21,8 +19,6 @@ machine_options case_machine(const bench_case *c)
         .order_seed = c->order_seed,
         .prove_access = build_debug,
         .world_rank = world_rank(),
-        .tuning = { .deterministic = c->deterministic,
-                    .own_attention = c->attention == ATTENTION_OWN,
-                    .transfer_multiprocessors = c->layout.ranks > 1 ? c->transfer_sms : 0 },
+        .tuning = { .deterministic = c->deterministic, .own_attention = c->attention == ATTENTION_OWN },
     };
 }

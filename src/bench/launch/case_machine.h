@@ -5,5 +5,5 @@
 
 /* Its options on this rank. */
 machine_options case_machine(const bench_case *c);
-/* What transfers have of its device; the same on all ranks. */
-machine_room case_room(const bench_case *c);
+/* Thread blocks of its communicators; the same on all ranks. */
+transfer_blocks case_blocks(const bench_case *c);

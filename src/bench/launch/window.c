@@ -16,15 +16,15 @@ static share *gathered(share own)
     return all;
 }
 
+/* Windows are as large as the largest share of all ranks, so that they are kept for other layouts of the run. */
 void window_agree(const bench_case *c, measure *r)
 {
-    int of_stage = c->layout.ranks / c->layout.degree[AXIS_PIPELINE], first = world_rank() / of_stage * of_stage;
+    int of_stage = c->layout.ranks / c->layout.degree[AXIS_PIPELINE];
     if (c->backend != BACKEND_CUDA || world_ranks() == 1) return;
-    share own = { r->arena.used, r->prepared.places }, *all = gathered(own);
-    bool alike = world_rank() < c->layout.ranks;
-    r->window = own.bytes;
-    for (int i = first; alike && i < first + of_stage; i++) {
-        alike = all[i].places == own.places;
+    share *all = gathered((share){ r->arena.used, r->prepared.places });
+    bool alike = true;
+    for (int i = 0; i < c->layout.ranks; i++) {
+        alike = alike && all[i].places == all[i / of_stage * of_stage].places;
         if (all[i].bytes > r->window) r->window = all[i].bytes;
     }
     if (!alike) r->window = 0;

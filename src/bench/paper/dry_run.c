@@ -10,6 +10,7 @@
 #include "plan/catalogue/catalogue.h"
 #include "plan/deck/catalogue_list.h"
 #include "plan/deck/deck.h"
+#include "plan/model/room.h"
 #include "plan/model/shapes.h"
 #include "plan/schedule/schedule.h"
 #include <math.h>
@@ -111,6 +112,20 @@ static void describe_flops(const bench_case *c, const paper *p)
     say("              the ranks' model flops sum to %.6e, %s the model's; submitted ", (double)paper_model_flops(p),
         equal ? "exactly" : "NOT");
     say("%.6e, %.6f of the model's\n", paper_submitted_flops(p, c), paper_submitted_flops(p, c) / model);
+}
+
+/* One line for stages that are alike. The report of a run says what copy engines did move. */
+static void describe_room(const bench_case *c)
+{
+    enum { NODE = 8 };
+    char words[ROOM_TEXT], before[ROOM_TEXT] = "";
+    unsigned moved = room_moved_within(&c->layout, NODE);
+    for (int i = 0; c->backend == BACKEND_CUDA && i < c->layout.degree[AXIS_PIPELINE]; i++) {
+        transfer_room r = room_of(c, i, moved);
+        room_words(&r, words);
+        if (strcmp(words, before)) say("  transfers   %s\n", words);
+        strcpy(before, words);
+    }
 }
 
 /* One line a stage; its rank's bytes, exact. */
@@ -249,6 +264,7 @@ static bool describe_measured(foreseen_case *f, deck_time *time)
     describe_schedule(c);
     describe_parameters(c, &p);
     describe_flops(c, &p);
+    describe_room(c);
     describe_not_built(c);
     describe_memory(&p);
     describe_most(c, &p);

@@ -165,5 +165,6 @@ void say_numbers(const case_result *r)
     say_repeats(r);
     say_speed(r);
     say_shares(r);
+    if (r->seen.transfers[0]) say("Transfers  %s\n", r->seen.transfers);
     say_ranks(r);
 }

@@ -38,7 +38,7 @@ bool devices_shared(const machine_device *device, int ranks, int pair[2], int *m
 static void find_refused(device_survey *s, machine_kind kind)
 {
     char why[REASON_LENGTH / 2] = "";
-    if (world_ranks() > 1 && !machine_suits(kind, why, sizeof why))
+    if (world_ranks() > 1 && !machine_suits(kind, false, why, sizeof why))
         snprintf(s->refused, sizeof s->refused, "xgsw: rank %d on %.*s: %s", world_rank(), HOST_NAME_BYTES,
                  world_host(), why);
     world_hear(s->refused, REASON_LENGTH);
@@ -62,6 +62,15 @@ static void find_without_fp8(device_survey *s, machine_kind kind)
         snprintf(s->no_fp8, sizeof s->no_fp8, "rank %d on %.*s: %s multiplies no FP8, compute capability 8.9 does",
                  world_rank(), HOST_NAME_BYTES, world_host(), own.name);
     world_hear(s->no_fp8, REASON_LENGTH);
+}
+
+static void find_without_links(device_survey *s, machine_kind kind)
+{
+    char why[REASON_LENGTH / 2] = "";
+    if (world_ranks() > 1 && !machine_suits(kind, true, why, sizeof why))
+        snprintf(s->no_links, sizeof s->no_links, "rank %d on %.*s: %s", world_rank(), HOST_NAME_BYTES, world_host(),
+                 why);
+    world_hear(s->no_links, REASON_LENGTH);
 }
 
 static void gather_devices(device_survey *s, machine_kind kind)
@@ -88,6 +97,7 @@ device_survey devices_survey(machine_kind kind)
     find_missing(&s, kind);
     if (!s.usable) return s;
     find_without_fp8(&s, kind);
+    find_without_links(&s, kind);
     gather_devices(&s, kind);
     find_shared(&s);
     return s;

@@ -166,6 +166,15 @@ static void train(timed_steps *x)
     machine_sync(t->machine);
 }
 
+static void describe_transfers(facts *f, const trainer *t)
+{
+    char room[ROOM_TEXT];
+    f->sms_left_free = t->room.left;
+    machine_transfers(t->kind, f->transfers, sizeof f->transfers);
+    size_t used = strlen(f->transfers);
+    if (used) snprintf(f->transfers + used, sizeof f->transfers - used, "; %s", room_words(&t->room, room));
+}
+
 static void take_from_trainer(timed_steps *x)
 {
     facts *f = &x->r->seen;
@@ -178,6 +187,7 @@ static void take_from_trainer(timed_steps *x)
     facts_add_time(f, t->machine, f->completed - 1, seconds);
     f->device_outside_bytes = memory_outside_on_device(&f->devices[1], f->arena_bytes);
     machine_engines(t->kind, f->engines, sizeof f->engines);
+    describe_transfers(f, t);
 }
 
 /* Runs more steps, of which every form of matrix product and a sample of the other operations is compared with the
@@ -292,22 +302,38 @@ static bool communicators_leave_room(const bench_case *c, const host_load *load,
     return fits;
 }
 
-bool case_can_run(const bench_case *c, const host_load *load, measure *share, char reason[REASON_LENGTH])
+/* Measures the case on paper. Returns whether it fits the memory that is there. Collective over the world. */
+static bool fits(const bench_case *c, const host_load *load, measure *share, char reason[REASON_LENGTH])
 {
     mesh m;
     trainer_options o = { .machine = case_machine(c), .fault = fault_planted(c) };
-    *share = (measure){ .parameters = 0 };
-    watch_limit(c->stall_seconds * (load->sharing > 1 ? SHARED_PATIENCE : 1));
-    machine_leave_room(case_room(c));
-    snprintf(reason, REASON_LENGTH, "%s", c->skipped);
-    if (reason[0]) return false;
     mesh_open(&m, &c->layout, world_rank(), MESH_PAPER);
     activity_doing("measuring the case on paper", -1);
     if (m.takes_part) *share = measure_case(c, &m, &o);
     window_agree(c, share);
-    bool fits = memory_suffices(&m, share, o.machine.kind, load, reason);
+    bool enough = memory_suffices(&m, share, o.machine.kind, load, reason);
     mesh_close(&m);
-    return fits && communicators_leave_room(c, load, share, reason);
+    return enough;
+}
+
+bool case_can_run(const bench_case *c, const host_load *load, measure *share, char reason[REASON_LENGTH])
+{
+    *share = (measure){ .parameters = 0 };
+    watch_limit(c->stall_seconds * (load->sharing > 1 ? SHARED_PATIENCE : 1));
+    machine_set_blocks(case_blocks(c));
+    snprintf(reason, REASON_LENGTH, "%s", c->skipped);
+    if (reason[0] || !fits(c, load, share, reason)) return false;
+    machine_window_reserve(case_machine(c).kind, share->window);
+    return communicators_leave_room(c, load, share, reason);
+}
+
+void case_reserve(const bench_case *c, const host_load *load)
+{
+    char reason[REASON_LENGTH];
+    measure share = { .parameters = 0 };
+    if (c->backend == BACKEND_HOST || c->skipped[0]) return;
+    if (fits(c, load, &share, reason)) machine_window_reserve(case_machine(c).kind, share.window);
+    measure_free(&share);
 }
 
 /* Is nobody asking to stop? Collective over the world. */

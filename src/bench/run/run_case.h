@@ -8,6 +8,8 @@
 /* Measures the case on paper: this rank's share, the caller's, empty where the rank takes no part. Can the case run
  * here? If not, the reason, before anything is allocated. Collective over the world. */
 bool case_can_run(const bench_case *c, const host_load *load, measure *share, char reason[REASON_LENGTH]);
+/* Lets the memory that machines keep for arenas be large enough for the case, if it fits here. Collective. */
+void case_reserve(const bench_case *c, const host_load *load);
 /* What all cases of a run share: `told` hears of their checks and steps, `stop` may end them early. */
 typedef struct {
     host_load load;

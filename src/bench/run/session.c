@@ -76,6 +76,13 @@ static void run_one(const bench_case *c, case_result *r, const run_state *in, in
     sinks_end(&in->told, r);
 }
 
+/* The first case takes memory that is large enough for all: NCCL registers it once. */
+static void reserve_memory(const deck *d, const host_load *load)
+{
+    if (world_ranks() == 1 || d->cases == d->item[0].repeats) return;
+    for (int64_t i = 0; i < d->cases; i += d->item[i].repeats) case_reserve(&d->item[i], load);
+}
+
 /* Rank 0 keeps all results while there is a record to write; else there is one at a time. */
 static final_counts run_cases(const deck *d, const run_state *in, bool strict)
 {
@@ -84,6 +91,7 @@ static final_counts run_cases(const deck *d, const run_state *in, bool strict)
     int64_t kept = keeps ? d->cases : 1;
     int stopped = 0;
     case_result *result = allocate(kept, sizeof *result, "results");
+    reserve_memory(d, &in->load);
     for (int64_t i = 0; i < d->cases; i++) {
         case_result *r = &result[keeps ? i : 0];
         run_one(&d->item[i], r, in, &stopped);
@@ -147,6 +155,13 @@ static void close_nodes(const char *folder)
     if (world_rank() == 0) nodes_remove(folder);
 }
 
+static bool is_deterministic(const deck *d)
+{
+    bool any = false;
+    for (int64_t i = 0; i < d->cases; i++) any = any || d->item[i].deterministic;
+    return any;
+}
+
 int session_run(const session *s, const deck *d)
 {
     char left[WATCH_SENTENCE], folder[PLACE_LENGTH + PLACE_END];
@@ -162,6 +177,7 @@ int session_run(const session *s, const deck *d)
     libraries_compare(run.libraries, true, in.libraries_differ);
     preloaded_complaint(run.libraries, in.preloaded);
     machine_share_devices(a.load.sharing > 1);
+    machine_repeat_bits(is_deterministic(d));
     int status = STATUS_REFUSED;
     activity_doing("opening the record", -1);
     bool opened = world_rank() != 0 || open_sinks(&in.told, &place, &run);

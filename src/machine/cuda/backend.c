@@ -6,6 +6,7 @@
 #include "machine/cuda/executor.h"
 #include "machine/cuda/products/matmul.h"
 #include "machine/cuda/transfers/communicators.h"
+#include "machine/cuda/transfers/nccl_defects.h"
 #include "machine/cuda/transfers/windows.h"
 #include "machine/cuda/versions.h"
 #include <cuda_profiler_api.h>
@@ -16,10 +17,9 @@ static int threads(void) { return 1; }
 
 static const char *engines(char *text, size_t length)
 {
-    char attention[512], transfers[128];
-    int used = snprintf(text, length, "attention %s; products cuBLASLt, %d multiprocessors left to transfers%s\n",
-                        cuda_attention_engine(attention, sizeof attention), cuda_matmul_left(),
-                        cuda_window_words(transfers, sizeof transfers));
+    char attention[512];
+    int used = snprintf(text, length, "attention %s; products cuBLASLt, %d SMs left free\n",
+                        cuda_attention_engine(attention, sizeof attention), cuda_matmul_left());
     if ((size_t)used + 32 <= length) cuda_matmul_algorithms(text + used, length - (size_t)used);
     return text;
 }
@@ -28,6 +28,7 @@ static machine_device device(void)
 {
     machine_device d = cuda_device_read();
     d.communicator_bytes = communicators_bytes();
+    d.free_bytes += (double)cuda_window_kept();
     return d;
 }
 
@@ -37,16 +38,18 @@ const backend *cuda_backend(void)
 {
     static const backend table = {
         .environment = cuda_environment,
-        .suits = cuda_environment_suits,
+        .suits = cuda_transfers_suit,
         .usable = cuda_device_usable,
         .library = cuda_versions,
         .engines = engines,
+        .transfers = cuda_window_words,
         .threads = threads,
         .device = device,
         .state = cuda_device_state,
         .addressable = false,
         .take = cuda_memory_take,
         .window = cuda_window_take,
+        .window_reserve = cuda_window_reserve,
         .window_moves = cuda_window_moves,
         .give_back = cuda_window_give_back,
         .clear = cuda_memory_clear,

@@ -75,7 +75,7 @@ static void stream_wait(cuda_executor *e, const submission *s, entry *x, depende
 
 /* Collectives of groups that take turns each wait for the one submitted before it: NCCL's kernels hold multiprocessors
  * until their peers have come, and two that start in different orders on two ranks may wait for each other. All ranks
- * submit them in one order. Groups apart have thread blocks of their own (thread_blocks.c).
+ * submit them in one order. Groups apart have thread blocks of their own.
  * Exchanges stay out: a receive is posted long before its sender can come, and what the chain would hold up behind it
  * may be what lets the sender come. */
 static bool takes_turns(const op *o)

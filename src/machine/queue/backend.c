@@ -3,13 +3,16 @@
 #include "base/fail.h"
 
 /* Process state, as the devices are. */
-static bool devices_are_shared;
-static machine_room room;
+static bool devices_are_shared, bits_repeat;
+static transfer_blocks blocks = { 8, 16, 16 };
 
 void machine_share_devices(bool yes) { devices_are_shared = yes; }
 bool machine_shares_devices(void) { return devices_are_shared; }
-void machine_leave_room(machine_room to_transfers) { room = to_transfers; }
-machine_room machine_room_left(void) { return room; }
+void machine_repeat_bits(bool yes) { bits_repeat = yes; }
+bool machine_repeats_bits(void) { return bits_repeat; }
+void machine_set_blocks(transfer_blocks of_communicators) { blocks = of_communicators; }
+/* Ranks that share a GPU wait for each other's time slices: the less each has to do in one, the better. */
+transfer_blocks machine_blocks(void) { return devices_are_shared ? (transfer_blocks){ 1, 1, 1 } : blocks; }
 
 void backend_check_scratch(const op *o, size_t needed, size_t given)
 {

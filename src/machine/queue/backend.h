@@ -28,16 +28,18 @@ typedef struct backend backend;
 struct backend {
     /* ---- of the process ---- */
     void (*environment)(void);
-    bool (*suits)(char *why, size_t length);
+    bool (*suits)(bool links, char *why, size_t length);
     bool (*usable)(char *why, size_t length);
     const char *(*library)(char *text, size_t length);
     const char *(*engines)(char *text, size_t length);
+    const char *(*transfers)(char *text, size_t length);
     int (*threads)(void);
     machine_device (*device)(void);   /* its first use chooses it */
     void (*state)(device_state *now); /* of that device, for the sampling thread */
     bool addressable;                 /* the caller may read and write machine memory itself */
     void *(*take)(size_t bytes);
-    void *(*window)(size_t bytes, group *const *of, int groups);
+    void *(*window)(size_t bytes, group *const *of, int groups, group *all);
+    void (*window_reserve)(size_t bytes);
     bool (*window_moves)(const group *g);
     void (*give_back)(void *memory);
     void (*clear)(void *memory, int byte, size_t bytes); /* synchronizes */

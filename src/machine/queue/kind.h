@@ -44,8 +44,9 @@ typedef struct {
 
 /* Sets what libraries read of the environment: the first statement of a program, before there are threads. */
 void machine_environment(void);
-/* Returns whether the environment suits machines of that kind on several ranks; if not, why: a clause. */
-bool machine_suits(machine_kind kind, char *why, size_t length);
+/* Returns whether environment and libraries suit machines of that kind on several ranks, links: of a pipeline; if not,
+ * writes why: a clause. */
+bool machine_suits(machine_kind kind, bool links, char *why, size_t length);
 /* Returns whether it is part of this build. One that is not can be opened on paper if it needs no scratch. */
 bool machine_built(machine_kind kind);
 /* Returns whether it can run here. */
@@ -57,11 +58,16 @@ int machine_threads(machine_kind kind);                                    /* pe
 const char *machine_library(machine_kind kind, char *text, size_t length); /* it computes with, as loaded */
 /* What runs attention and products, as chosen by the operations so far: a line, then one for each product. */
 const char *machine_engines(machine_kind kind, char *text, size_t length);
+/* Writes how transfers are made: words; nothing where there are none, or nothing to say. */
+const char *machine_transfers(machine_kind kind, char *text, size_t length);
 
 /* Memory for an arena on that kind of machine. */
 void *machine_memory_take(machine_kind kind, size_t bytes);
-/* The same for ranks whose collectives in those groups lie at equal offsets of as many bytes; collective over them. */
-void *machine_window_take(machine_kind kind, size_t bytes, struct group *const *of, int groups);
+/* The same for ranks whose collectives in those groups lie at equal offsets of as many bytes. Collective over `all`, which
+ * holds the groups. No groups: memory of this rank alone. */
+void *machine_window_take(machine_kind kind, size_t bytes, struct group *const *of, int groups, struct group *all);
+/* The arenas to come are at most so large; the same on all ranks. */
+void machine_window_reserve(machine_kind kind, size_t bytes);
 /* Are gathers and all-to-alls of the group made in the window that was taken last, without multiprocessors? */
 bool machine_window_moves(machine_kind kind, const struct group *g);
 void machine_memory_give_back(machine_kind kind, void *memory);
@@ -73,13 +79,16 @@ void machine_agree(machine_kind kind);
 /* Ranks of this run share devices: said once, before the first communicator, by all ranks alike. */
 void machine_share_devices(bool yes);
 bool machine_shares_devices(void);
-/* What transfers have of a device: multiprocessors that products leave them (0: none in particular), for so many links
- * and groups at a time. Set by all ranks alike while no group is connected. */
+/* Some case of this run wants equal bits in every run: said in the same way. */
+void machine_repeat_bits(bool yes);
+bool machine_repeats_bits(void);
+/* Thread blocks of a communicator: of a pipeline's link, of a group apart, of the groups that take turns (fabric.h).
+ * Set by all ranks alike while no group is connected. */
 typedef struct {
-    int multiprocessors, links, groups;
-} machine_room;
-void machine_leave_room(machine_room to_transfers);
-machine_room machine_room_left(void);
+    int link, apart, turns;
+} transfer_blocks;
+void machine_set_blocks(transfer_blocks of_communicators);
+transfer_blocks machine_blocks(void);
 /* Gives the group the communicator of that split of the world (world_split), or what this kind of machine has in its
  * place. Collective over the world, in the same order on all ranks; disconnected by name as often. */
 void group_connect(machine_kind kind, struct group *g, const char *name, int color, int key);

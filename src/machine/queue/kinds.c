@@ -10,10 +10,10 @@ void machine_environment(void)
     if (b->environment) b->environment();
 }
 
-bool machine_suits(machine_kind kind, char *why, size_t length)
+bool machine_suits(machine_kind kind, bool links, char *why, size_t length)
 {
     const backend *b = backend_of(kind);
-    return !b->suits || b->suits(why, length);
+    return !b->suits || b->suits(links, why, length);
 }
 
 bool machine_built(machine_kind kind) { return backend_of(kind)->submit != NULL; }
@@ -37,12 +37,23 @@ const char *machine_engines(machine_kind kind, char *text, size_t length)
 {
     return backend_of(kind)->engines(text, length);
 }
-
-void *machine_memory_take(machine_kind kind, size_t bytes) { return backend_of(kind)->take(bytes); }
-void *machine_window_take(machine_kind kind, size_t bytes, struct group *const *of, int groups)
+const char *machine_transfers(machine_kind kind, char *text, size_t length)
 {
     const backend *b = backend_of(kind);
-    return b->window ? b->window(bytes, of, groups) : b->take(bytes);
+    text[0] = 0;
+    return b->transfers ? b->transfers(text, length) : text;
+}
+
+void *machine_memory_take(machine_kind kind, size_t bytes) { return backend_of(kind)->take(bytes); }
+void *machine_window_take(machine_kind kind, size_t bytes, struct group *const *of, int groups, struct group *all)
+{
+    const backend *b = backend_of(kind);
+    return b->window ? b->window(bytes, of, groups, all) : b->take(bytes);
+}
+void machine_window_reserve(machine_kind kind, size_t bytes)
+{
+    const backend *b = backend_of(kind);
+    if (b->window_reserve) b->window_reserve(bytes);
 }
 bool machine_window_moves(machine_kind kind, const struct group *g)
 {

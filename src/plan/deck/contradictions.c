@@ -90,9 +90,11 @@ static void compare_context(const case_draft *d)
 /* Four links of a pipeline, tensor or expert, context and the others' turn may run at once, and each needs one. */
 static void compare_transfers(const case_draft *d)
 {
-    static const key_id keys[] = { KEY_TRANSFER_SMS, KEYS };
+    static const key_id keys[] = { KEY_TRANSFER_SMS, KEYS }, links[] = { KEY_PIPELINE, KEYS };
+    const char *without = d->source->cuda_without_links;
     if (d->c.transfer_sms > 0 && d->c.transfer_sms < 8)
         draft_refuse(d, keys, "transfers that run at once need 8 multiprocessors, or 0: they share all");
+    if (without && d->c.backend == BACKEND_CUDA && value(d, KEY_PIPELINE) > 1) draft_refuse(d, links, "%s", without);
 }
 
 /* Each rank of data x context holds experts / expert of the experts. */

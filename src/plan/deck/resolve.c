@@ -50,7 +50,6 @@ static void resolve_recipe(case_draft *d)
     if (!draft_given(d, KEY_SHARDING)) d->c.sharding = sharding_between(&d->c.layout, d->workload->sharding);
     d->c.head_deferral = d->workload->head_deferral;
     d->c.transfer_sms_given = draft_given(d, KEY_TRANSFER_SMS);
-    if (!d->c.transfer_sms_given) d->c.transfer_sms = d->c.layout.degree[AXIS_TENSOR] > 1 ? 16 : 0;
     if (!draft_given(d, KEY_SCHEDULE)) d->c.schedule = schedule_by_chunks(&d->c.layout);
 }
 

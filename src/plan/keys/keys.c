@@ -106,10 +106,10 @@ static const key_row table[KEYS] = {
                       .explanation = "on: transfers run during computation; off: only a pipeline's sends do" },
     [KEY_DETERMINISTIC] = { "deterministic", WORD(answer_names), .fallback = "no", FIELD(deterministic),
                             .explanation = "yes: equal bits in every run on GPUs; the host always has equal bits" },
-    [KEY_TRANSFER_SMS] = { "transfer_sms", INTEGER(0, 64), .rule = "by tensor", FIELD(transfer_sms),
-                           .explanation = "multiprocessors of a GPU that transfers by kernels use and products leave "
-                                          "free; 0: all share all; by default 16 with tensor > 1, else 0; beside copy "
-                                          "engines products leave none free" },
+    [KEY_TRANSFER_SMS] = { "transfer_sms", INTEGER(0, 64), .rule = "by layout", FIELD(transfer_sms),
+                           .explanation = "multiprocessors (SMs) of a GPU that products leave free for transfers; 0: "
+                                          "none; by default as many as transfers that run next to products can hold, "
+                                          "which the report prints" },
     [KEY_PEAK_BF16] = { "peak_bf16", PEAK, FIELD(peak_bf16),
                         .explanation =
                             "dense BF16 TFLOP/s of a device, for the MFU of devices that the program does not know" },

@@ -13,7 +13,7 @@ typedef struct {
     bool cuda_usable; /* a usable GPU for every rank */
     /* Clauses: why not (the first rank without one), which ranks share one, whose multiplies no FP8; NULL: not said,
      * none do, all do. */
-    const char *cuda_missing, *cuda_shared, *cuda_without_fp8;
+    const char *cuda_missing, *cuda_shared, *cuda_without_fp8, *cuda_without_links;
 } deck_source;
 
 enum { DECK_MESSAGES = 50 };

@@ -141,44 +141,45 @@ static void sums_are_made_in_orders_of_their_own(void **state)
     group_disconnect(MACHINE_CUDA, "sums");
 }
 
-/* Thread blocks of links and of other groups, in the room that products leave. */
-static void the_room_is_shared_out(void **state)
+/* Links, groups apart and groups that take turns have the thread blocks that were set, in one run after another. */
+static void communicators_have_their_blocks(void **state)
 {
-    static const struct {
-        machine_room room;
-        int link, collective;
-    } cases[] = { { { 0, 4, 3 }, 8, 16 }, { { 16, 4, 3 }, 1, 4 },  { { 8, 4, 3 }, 1, 1 },
-                  { { 16, 0, 2 }, 8, 8 }, { { 64, 4, 2 }, 4, 16 }, { { 24, 0, 1 }, 8, 16 } };
-    for (int i = 0; i < 6; i++) {
-        group link, other;
-        machine_leave_room(cases[i].room);
-        connect(&other, "room", 0, 0, world_ranks());
+    static const transfer_blocks sets[] = { { 1, 4, 16 }, { 8, 16, 16 } };
+    for (int i = 0; i < 2; i++) {
+        group link, apart, other;
+        machine_set_blocks(sets[i]);
+        connect(&other, "turns", 0, 0, world_ranks());
+        apart = group_line("test", 0, 1, world_ranks(), world_rank());
+        apart.apart = true;
+        group_connect(MACHINE_CUDA, &apart, "apart", 0, world_rank());
         link = group_line("test", 0, 1, world_ranks(), world_rank());
         link.apart = true;
         link.channel = CHANNEL_FORWARD;
         group_connect(MACHINE_CUDA, &link, "link", 0, world_rank());
         submit(f.q[FIRST], "x", all_reduce_op(&other, cell[0]));
         machine_sync(f.m);
-        assert_on_all(emulator_nccl_blocks(communicator_for(&other)->comm) == cases[i].collective &&
-                          emulator_nccl_blocks(communicator_for(&link)->comm) == cases[i].link,
-                      "room %d", i);
-        group_disconnect(MACHINE_CUDA, "room");
+        assert_on_all(emulator_nccl_blocks(communicator_for(&other)->comm) == sets[i].turns &&
+                          emulator_nccl_blocks(communicator_for(&apart)->comm) == sets[i].apart &&
+                          emulator_nccl_blocks(communicator_for(&link)->comm) == sets[i].link,
+                      "blocks %d", i);
+        group_disconnect(MACHINE_CUDA, "turns");
+        group_disconnect(MACHINE_CUDA, "apart");
         group_disconnect(MACHINE_CUDA, "link");
     }
-    machine_leave_room((machine_room){ 0 });
 }
 
-/* In an arena that is a window, gathered and all to all; the window goes with the arena. */
+/* In an arena that is a window, gathered and all to all; the memory is kept. */
 static void windows_are_written_by_engines(void **state)
 {
     enum { PART = 64 };
     group g, *const of[] = { &g };
     float part[PART], whole[MOST_RANKS * PART];
     connect(&g, "window", 1, 0, world_ranks());
-    float *mapped = machine_window_take(MACHINE_CUDA, sizeof whole * 2, of, 1);
-    ncclComm_t comm = communicator_for(&g)->comm;
+    float *mapped = machine_window_take(MACHINE_CUDA, sizeof whole * 2, of, 1, &g);
+    const cuda_communicator *c = communicator_for(&g);
+    ncclComm_t comm = c->comm;
     tensor to = tensor_1d(mapped, F32, PART * world_ranks()), from = tensor_1d(mapped + MOST_RANKS * PART, F32, PART);
-    assert_true(cuda_window_holds(mapped, comm) && !cuda_window_holds(cell[0].data, comm));
+    assert_true(cuda_window_holds(mapped, c) && !cuda_window_holds(cell[0].data, c));
     for (int i = 0; i < PART; i++) part[i] = (float)(world_rank() * PART + i);
     machine_upload(f.m, from, part);
     submit(f.q[FIRST], "x", all_gather_op(&g, to, from));
@@ -194,7 +195,8 @@ static void windows_are_written_by_engines(void **state)
     machine_read(f.m, part, parts);
     for (int i = 0; i < world_ranks(); i++) assert_true(part[i] == (float)world_rank());
     machine_memory_give_back(MACHINE_CUDA, mapped);
-    assert_false(cuda_window_holds(mapped, comm));
+    assert_ptr_equal(machine_window_take(MACHINE_CUDA, PART, of, 1, &g), mapped); /* kept for the next arena */
+    machine_memory_give_back(MACHINE_CUDA, mapped);
     group_disconnect(MACHINE_CUDA, "window");
 }
 
@@ -308,7 +310,7 @@ static void error(void)
 static void other_place(void)
 {
     group *g = everybody();
-    float *mapped = machine_window_take(MACHINE_CUDA, 1 << 16, &g, 1);
+    float *mapped = machine_window_take(MACHINE_CUDA, 1 << 16, &g, 1, g);
     tensor to = tensor_1d(mapped + (is_last() ? 64 : 0), F32, world_ranks());
     submit(f.q[FIRST], "x", all_gather_op(g, to, tensor_none()));
 }
@@ -348,7 +350,7 @@ int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(receives_ahead_hold_up_no_send),       cmocka_unit_test(communicators_are_kept_and_made_again),
-        cmocka_unit_test(sums_are_made_in_orders_of_their_own), cmocka_unit_test(the_room_is_shared_out),
+        cmocka_unit_test(sums_are_made_in_orders_of_their_own), cmocka_unit_test(communicators_have_their_blocks),
         cmocka_unit_test(windows_are_written_by_engines),
     };
     int failures = 0;

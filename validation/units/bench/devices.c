@@ -70,16 +70,10 @@ static void keys_reach_the_machine(void **state)
     bench_case c = case_of(head, world_ranks());
     machine_options on = case_machine(&c);
     assert_false(on.tuning.deterministic || on.tuning.own_attention);
-    assert_int_equal(on.tuning.transfer_multiprocessors, 0);
-    assert_int_equal(case_room(&c).groups, 1);
-    snprintf(text, sizeof text, "%stensor = %d\n", head, world_ranks());
-    c = case_of(text, world_ranks());
-    assert_int_equal(case_room(&c).multiprocessors, world_ranks() > 1 ? 16 : 0);
-    snprintf(text, sizeof text, "%s%s", head, "deterministic = yes\nattention = own\ntransfer_sms = 9\n");
+    snprintf(text, sizeof text, "%s%s", head, "deterministic = yes\nattention = own\n");
     c = case_of(text, world_ranks());
     on = case_machine(&c);
     assert_true(on.tuning.deterministic && on.tuning.own_attention);
-    assert_int_equal(on.tuning.transfer_multiprocessors, world_ranks() > 1 ? 9 : 0);
 }
 
 /* One stage of all ranks: its arenas are windows of as many bytes, or none is. */

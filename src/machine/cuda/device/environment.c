@@ -53,17 +53,25 @@ void cuda_environment(void)
     }
 }
 
-/* With any of them set a window is none, though NCCL (2.28) hands one out: its kernels move what lies there. */
-bool cuda_environment_has_windows(void)
+/* With any of them set NCCL 2.28 hands out a window, but its kernels move what lies there. */
+bool cuda_environment_lets_windows(char *why, size_t length)
 {
     static const char *const against[] = { "NCCL_WIN_ENABLE", "NCCL_CUMEM_ENABLE", "NCCL_P2P_DISABLE",
                                            "NCCL_P2P_LEVEL" };
-    bool has = true;
     for (size_t i = 0; i < sizeof against / sizeof *against; i++) {
         const char *value = getenv(against[i]);
-        has = has && (!value || !*value);
+        if (!value || !*value) continue;
+        snprintf(why, length, "%s is set", against[i]);
+        return false;
     }
-    return has;
+    return true;
+}
+
+/* A switch adds in an order of its own. */
+void cuda_environment_repeat_bits(void)
+{
+    setenv("NCCL_ALGO", "^NVLS,NVLSTree", 1);
+    setenv("NCCL_NVLS_ENABLE", "0", 1);
 }
 
 bool cuda_environment_suits(char *why, size_t length)

@@ -7,5 +7,7 @@
 void cuda_environment(void);
 /* Does it leave transfers as they are laid out? If not, why: the names. What only tunes NCCL is left alone. */
 bool cuda_environment_suits(char *why, size_t length);
-/* Does it let NCCL move by copy engines what lies in a window? */
-bool cuda_environment_has_windows(void);
+/* Returns whether it lets NCCL move by copy engines what lies in a window; if not, writes which name is set. */
+bool cuda_environment_lets_windows(char *why, size_t length);
+/* Forbids sums inside the switch. Before the first communicator. */
+void cuda_environment_repeat_bits(void);

@@ -6,18 +6,17 @@
  * resources of one communicator of the world. Both are split from a communicator of the world that hands its kind down.
  */
 #include "machine/cuda/transfers/communicators.h"
-#include "base/clock.h"
 #include "base/fail.h"
 #include "machine/cuda/device/call.h"
 #include "machine/cuda/device/device.h"
-#include "machine/cuda/transfers/thread_blocks.h"
+#include "machine/cuda/device/environment.h"
 #include "machine/op/activity.h"
 #include "machine/queue/kind.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPLITS = 64, FIRST_BYTES = 64 };
+enum { SPLITS = 64 };
 /* Seconds allowed beyond those of a stall while a communicator is made. What many ranks take was not measured. */
 static const double SETUP_SECONDS_PER_RANK = 0.25;
 
@@ -31,11 +30,9 @@ typedef struct {
 
 static struct {
     bool open;
-    thread_blocks blocks; /* with which all were made */
+    transfer_blocks blocks; /* with which all were made */
     ncclComm_t world[2];  /* [takes turns] */
     split split[SPLITS];
-    cudaStream_t stream;
-    char *token;  /* for first transfers */
     double bytes; /* of the device that they took, as seen while each was made */
 } communicators;
 
@@ -55,6 +52,7 @@ static void open_library(void)
     communicators.open = true;
     snprintf(text, sizeof text, "xgsw-rank-%d", world_rank());
     if (machine_shares_devices()) setenv("NCCL_HOSTID", text, 1);
+    if (machine_repeats_bits()) cuda_environment_repeat_bits();
     nccl_open();
     snprintf(text, sizeof text, "rank %d on %s", world_rank(), world_host());
     fail_install(end_all, text);
@@ -85,7 +83,7 @@ static ncclComm_t world_communicator(bool takes_turns)
     ncclUniqueId id;
     double before = free_bytes();
     open_library();
-    ncclConfig_t config = configuration(takes_turns, communicators.blocks.collective);
+    ncclConfig_t config = configuration(takes_turns, communicators.blocks.turns);
     if (world_rank() == 0) NCCL("the world", ncclGetUniqueId(&id));
     world_broadcast(&id, sizeof id, 0);
     NCCL("the world", ncclCommInitRankConfig(comm, world_ranks(), id, world_rank(), &config));
@@ -102,11 +100,19 @@ static split *split_named(const char *name)
     return NULL;
 }
 
+static void unmap(cuda_communicator *c)
+{
+    ncclWindow_t window = c->window;
+    c->window = NULL;
+    if (window) NCCL(c->name, ncclCommWindowDeregister(c->comm, window));
+}
+
 static void split_free(split *s)
 {
     double before = free_bytes();
     for (int i = 0; i < PARTS; i++) {
         ncclComm_t comm = s->part[i].comm;
+        unmap(&s->part[i]);
         s->part[i].comm = NULL; /* who aborts all meets none that is being destroyed */
         if (comm) NCCL(s->part[i].name, ncclCommDestroy(comm));
     }
@@ -114,13 +120,13 @@ static void split_free(split *s)
     *s = (split){ 0 };
 }
 
-/* What was made for another room is made anew. */
-static void make_room(void)
+/* Communicators that were made with other numbers of thread blocks are made anew. */
+static void set_blocks(void)
 {
-    thread_blocks granted = thread_blocks_granted();
-    if (memcmp(&granted, &communicators.blocks, sizeof granted) == 0) return;
+    transfer_blocks wanted = machine_blocks();
+    if (memcmp(&wanted, &communicators.blocks, sizeof wanted) == 0) return;
     for (int i = 0; i < SPLITS; i++) {
-        if (communicators.split[i].users) FAIL("%s is in use while the room changes", communicators.split[i].name);
+        if (communicators.split[i].users) FAIL("%s is in use while thread blocks change", communicators.split[i].name);
         split_free(&communicators.split[i]);
     }
     double before = free_bytes();
@@ -130,7 +136,7 @@ static void make_room(void)
         if (comm) NCCL("the world", ncclCommDestroy(comm));
     }
     communicators.bytes += before - free_bytes();
-    communicators.blocks = granted;
+    communicators.blocks = wanted;
 }
 
 /* Communicators hold memory of the device: those of a layout that nobody uses any more make room for the next one's. */
@@ -144,56 +150,6 @@ static split *split_make(const char *name)
     return s;
 }
 
-/* ---- first transfers ---- */
-
-static void open_stream(void)
-{
-    size_t bytes = 1 + (size_t)world_ranks();
-    if (communicators.stream) return;
-    CUDA_CHECK(cudaStreamCreateWithFlags(&communicators.stream, cudaStreamNonBlocking));
-    CUDA_CHECK(cudaMalloc((void **)&communicators.token, bytes));
-    CUDA_CHECK(cudaMemsetAsync(communicators.token, 0, bytes, communicators.stream));
-}
-
-static void finish(const cuda_communicator *c)
-{
-    activity e = { .kind = "first transfer", .step = -1, .microbatch = -1, .layer = -1, .since = clock_seconds() };
-    activity_text(e.name, sizeof e.name, c->name);
-    activity_wait(&e);
-    for (cudaError_t state; (state = cudaStreamQuery(communicators.stream)) != cudaSuccess;) {
-        if (state != cudaErrorNotReady) CUDA_CHECK(state);
-        cudaGetLastError(); /* else the next launch would seem to have failed */
-        communicators_check();
-        activity_yield();
-    }
-    activity_wait_end();
-    activity_progress();
-}
-
-/* Two ranks meet inside NCCL when they first submit a transfer between them, in the call: who submits waits there for
- * the other. Links are submitted to in different orders by their two ends, so all ranks meet before the first step. */
-static void meet_all(const cuda_communicator *c)
-{
-    open_stream();
-    char *sent = communicators.token, *received = communicators.token + 1;
-    NCCL(c->name, ncclGroupStart());
-    for (int i = 1; i < c->ranks; i++) {
-        int next = (c->rank + i) % c->ranks, before = (c->rank + c->ranks - i) % c->ranks;
-        NCCL(c->name, ncclSend(sent, 1, ncclUint8, next, c->comm, communicators.stream));
-        NCCL(c->name, ncclRecv(received + before, 1, ncclUint8, before, c->comm, communicators.stream));
-    }
-    NCCL(c->name, ncclGroupEnd());
-    finish(c);
-}
-
-void communicator_gather_first(const cuda_communicator *c, void *memory)
-{
-    char *whole = memory, *own = whole + FIRST_BYTES * c->rank;
-    open_stream();
-    NCCL(c->name, ncclAllGather(own, whole, FIRST_BYTES, ncclUint8, c->comm, communicators.stream));
-    finish(c);
-}
-
 /* ---- groups ---- */
 
 static void make_part(split *s, part_index at, const group *g, const char *name, int color, int key)
@@ -201,15 +157,15 @@ static void make_part(split *s, part_index at, const group *g, const char *name,
     cuda_communicator *c = &s->part[at];
     bool takes_turns = at == TURNS, joins = color >= 0 && g->size > 1;
     bool is_link = g->channel == CHANNEL_FORWARD || g->channel == CHANNEL_BACKWARD;
-    const thread_blocks *blocks = &communicators.blocks;
-    ncclConfig_t config = configuration(takes_turns, is_link ? blocks->link : blocks->collective);
+    const transfer_blocks *n = &communicators.blocks;
+    ncclConfig_t config = configuration(takes_turns, takes_turns ? n->turns : is_link ? n->link : n->apart);
     world_barrier();
     ncclComm_t parent = world_communicator(takes_turns);
     double before = free_bytes();
     *c = (cuda_communicator){ .rank = g->rank, .ranks = g->size };
     snprintf(c->name, sizeof c->name, "%s of %s", g->axis, name);
     NCCL(c->name, ncclCommSplit(parent, joins ? color : NCCL_SPLIT_NOCOLOR, key, &c->comm, &config));
-    if (joins && !takes_turns) meet_all(c);
+    if (joins && !takes_turns) first_meet(c, communicators_check);
     communicators.bytes += before - free_bytes();
     s->made[at] = true;
 }
@@ -220,7 +176,7 @@ void cuda_connect(group *g, const char *name, int color, int key)
 {
     cuda_device_use();
     activity_allow(SETUP_SECONDS_PER_RANK * world_ranks());
-    make_room();
+    set_blocks();
     split *s = split_named(name);
     if (!s) s = split_make(name);
     s->users++;
@@ -235,12 +191,38 @@ void cuda_disconnect(const char *name)
     if (s && s->users > 0) s->users--;
 }
 
-const cuda_communicator *communicator_for(const group *g)
+static cuda_communicator *connected(const group *g)
 {
-    const split *s = g->connection;
-    const cuda_communicator *c = s ? &s->part[part_for(g)] : NULL;
+    split *s = g->connection;
+    cuda_communicator *c = s ? &s->part[part_for(g)] : NULL;
     if (!c || !c->comm) FAIL("a transfer of group %s, which is not connected", g->axis);
     return c;
+}
+
+const cuda_communicator *communicator_for(const group *g) { return connected(g); }
+
+bool communicator_map(const group *g, void *memory, size_t bytes)
+{
+    cuda_communicator *c = connected(g);
+    if (c->window) return true;
+    ncclResult_t result =
+        NCCL_TRY(c->name, ncclCommWindowRegister(c->comm, memory, bytes, &c->window, NCCL_WIN_COLL_SYMMETRIC));
+    if (result != ncclSuccess) c->window = NULL;
+    return c->window != NULL;
+}
+
+void communicators_unmap(void)
+{
+    for (int i = 0; i < SPLITS; i++)
+        for (int k = 0; k < PARTS; k++) unmap(&communicators.split[i].part[k]);
+}
+
+int communicators_mapped(void)
+{
+    int count = 0;
+    for (int i = 0; i < SPLITS; i++)
+        for (int k = 0; k < PARTS; k++) count += communicators.split[i].part[k].window != NULL;
+    return count;
 }
 
 double communicators_bytes(void) { return communicators.bytes; }

@@ -8,8 +8,9 @@
 typedef struct {
     const op *op;
     group *group;
+    const cuda_communicator *of; /* NULL: the group has one rank */
     const char *name;
-    ncclComm_t comm; /* of the communicator, if the group has more than one rank */
+    ncclComm_t comm;
     cudaStream_t stream;
 } cuda_transfer_call;
 
@@ -96,7 +97,7 @@ static void run_all_to_all(const cuda_transfer_call *t)
     const tensor *to = &t->op->operand[0].tensor, *from = &t->op->operand[1].tensor;
     size_t part = tensor_span(from) / (size_t)t->group->size, count = part / dtype_bytes(from->type);
     if (t->group->size == 1) move(t, to->data, from->data, part);
-    else if (cuda_window_holds(from->data, t->comm) && cuda_window_holds(to->data, t->comm))
+    else if (cuda_window_holds(from->data, t->of) && cuda_window_holds(to->data, t->of))
         NCCL(t->name, ncclAlltoAll(from->data, to->data, count, format(from->type), t->comm, t->stream));
     else send_to_all(t, to->data, from->data, part, format(from->type), count);
 }
@@ -113,9 +114,9 @@ void cuda_transfer(const op *o, cudaStream_t stream)
     cuda_transfer_call t = { .op = o, .group = g, .stream = stream };
     if (is_empty(o)) return;
     if (g->size > 1) {
-        const cuda_communicator *c = communicator_for(g);
-        t.name = c->name;
-        t.comm = c->comm;
+        t.of = communicator_for(g);
+        t.name = t.of->name;
+        t.comm = t.of->comm;
     }
     switch (o->kind) {
     case OP_ALL_GATHER: run_all_gather(&t); break;

@@ -59,9 +59,15 @@ void nccl_begin(const char *who, const char *call)
     activity_wait(&e);
 }
 
-void nccl_end(ncclResult_t result, const char *file, int line)
+ncclResult_t nccl_tried(ncclResult_t result)
 {
     activity_wait_end();
+    return result;
+}
+
+void nccl_end(ncclResult_t result, const char *file, int line)
+{
+    nccl_tried(result);
     if (result == ncclSuccess) return;
     stand_aside();
     fail_at(file, line, STATUS_FAILED, "%.*s for %s: %s; %s", call_length(), calls.call, calls.who,

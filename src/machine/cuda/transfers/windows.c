@@ -1,101 +1,165 @@
 /* The arena as a symmetric window. */
 #include "machine/cuda/transfers/windows.h"
-#include "base/fail.h"
+#include "base/text.h"
 #include "machine/cuda/device/device.h"
 #include "machine/cuda/device/environment.h"
 #include "machine/cuda/device/memory.h"
 #include "machine/cuda/transfers/communicators.h"
+#include "machine/cuda/transfers/nccl_defects.h"
 #include "machine/world.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST = 8 };
+enum { WHY = 160, TIMED_PART = 16 << 20, LEAST_PART = 8 << 20, FIRST_PART = 64 };
+/* Below so many bytes/s copy engines do not use NVLink: one direction of an A100's has 300e9, PCIe 5.0 x16 has 64e9. */
+static const double NVLINK = 100e9;
+
 static struct {
     char *memory; /* NULL: there is none */
-    size_t bytes;
-    struct {
-        const cuda_communicator *of;
-        ncclWindow_t window;
-    } list[MOST];
-    int count;
+    size_t bytes, largest, used;
+    char why[WHY]; /* why there are no windows in this run; empty: there may be some */
+    double rate;   /* bytes/s of the slowest timed gather; 0: none was timed */
 } windows;
 
-static bool of_one_node(const group *g)
-{
-    bool one = g->size > 1;
-    for (int i = 0; one && i < g->size; i++) one = world_on_node(group_world_rank(g, i));
-    return one;
-}
+/* ---- what all ranks agree on ---- */
 
-static bool is_registered(const cuda_communicator *c)
+/* Gives all ranks the reason of the first that has one; returns whether none has. */
+static bool nobody_has_a_reason(const group *all, const char *reason)
 {
-    for (int i = 0; i < windows.count; i++)
-        if (windows.list[i].of == c) return true;
+    const cuda_communicator *c = communicator_for(all);
+    int32_t first = reason[0] ? all->size - all->rank : 0, text[FIRST_NUMBERS] = { 0 };
+    first_maximum(c, &first, 1, communicators_check);
+    if (first == 0) return true;
+    int rank = all->size - first;
+    if (rank == all->rank) snprintf((char *)text, sizeof text, "rank %d: %.*s", rank, WHY / 2, reason);
+    first_maximum(c, text, FIRST_NUMBERS, communicators_check);
+    snprintf(windows.why, WHY, "%.*s", WHY - 1, (const char *)text);
     return false;
 }
 
-/* A window that NCCL does not make (no peer access, no virtual memory) is none: kernels go on. */
-static void register_with(const cuda_communicator *c)
+static void find_obstacle(char *why)
 {
-    ncclWindow_t window = NULL;
-    if (is_registered(c)) return;
-    if (windows.count == MOST) FAIL("%s: more than %d windows", c->name, MOST);
-    NCCL(c->name, ncclCommWindowRegister(c->comm, windows.memory, windows.bytes, &window, NCCL_WIN_COLL_SYMMETRIC));
-    if (!window) return;
-    windows.list[windows.count].of = c;
-    windows.list[windows.count++].window = window;
-    communicator_gather_first(c, windows.memory);
+    if (machine_shares_devices()) snprintf(why, WHY, "ranks share devices");
+    else if (!nccl_windows_load()) snprintf(why, WHY, "NCCL is older than 2.28.3");
+    else cuda_environment_lets_windows(why, WHY);
 }
 
-void *cuda_window_take(size_t bytes, group *const *of, int groups)
+/* ---- memory ---- */
+
+static void release(void)
 {
-    bool any = false;
-    for (int i = 0; i < groups; i++) any |= of_one_node(of[i]);
-    if (!any || windows.memory || machine_shares_devices() || !cuda_environment_has_windows() || !nccl_windows_load())
-        return cuda_memory_take(bytes);
-    cuda_device_use();
-    NCCL("the arena", ncclMemAlloc((void **)&windows.memory, bytes));
-    windows.bytes = bytes;
+    communicators_unmap();
+    if (windows.memory) NCCL("the arena", ncclMemFree(windows.memory));
+    windows.memory = NULL;
+    windows.bytes = 0;
+}
+
+/* Fills in why the memory cannot be had. */
+static void take_memory(size_t bytes, char *why)
+{
+    void *memory = NULL;
+    ncclResult_t result = NCCL_TRY("the arena", ncclMemAlloc(&memory, bytes));
+    if (result != ncclSuccess) snprintf(why, WHY, "ncclMemAlloc: %s", ncclGetErrorString(result));
+    else windows.memory = memory, windows.bytes = bytes;
+}
+
+/* Memory of so many bytes that NCCL can map, on all ranks or on none. */
+static bool has_memory(size_t bytes, const group *all)
+{
+    char why[WHY] = "";
+    if (windows.why[0]) return false;
+    if (windows.bytes >= bytes) return true;
+    if (windows.memory) release();
+    find_obstacle(why);
+    if (!why[0]) take_memory(bytes > windows.largest ? bytes : windows.largest, why);
+    bool all_have = nobody_has_a_reason(all, why);
+    if (!all_have && windows.memory) release();
+    return all_have;
+}
+
+/* ---- windows ---- */
+
+static bool engines_reach(const group *g)
+{
+    char why[WHY];
+    bool all = g->size > 1 && !(g->size == 2 && nccl_has_defect(DEFECT_PAIR_WINDOWS, why, sizeof why));
+    for (int i = 0; all && i < g->size; i++) all = world_on_node(group_world_rank(g, i));
+    return all;
+}
+
+/* NCCL takes memory in a communicator's first gather. A large one is timed. */
+static void gather_first(const group *g)
+{
+    const cuda_communicator *c = communicator_for(g);
+    size_t part = windows.bytes / (size_t)c->ranks / FIRST_PART * FIRST_PART;
+    if (part > TIMED_PART) part = TIMED_PART;
+    double seconds = first_gather(c, windows.memory, part < LEAST_PART ? FIRST_PART : part, communicators_check);
+    double rate = (double)part * (c->ranks - 1) / seconds;
+    if (part >= LEAST_PART && (windows.rate == 0.0 || rate < windows.rate)) windows.rate = rate;
+}
+
+static void map_groups(group *const *of, int groups, const group *all)
+{
+    char why[WHY] = "";
+    bool fresh[8] = { false };
+    for (int i = 0; i < groups; i++) {
+        fresh[i] = engines_reach(of[i]) && !communicator_for(of[i])->window;
+        if (fresh[i] && !communicator_map(of[i], windows.memory, windows.bytes))
+            snprintf(why, WHY, "no window for %s", communicator_for(of[i])->name);
+    }
+    if (!nobody_has_a_reason(all, why)) communicators_unmap();
     for (int i = 0; i < groups; i++)
-        if (of_one_node(of[i])) register_with(communicator_for(of[i]));
+        if (fresh[i] && communicator_for(of[i])->window) gather_first(of[i]);
+}
+
+void cuda_window_reserve(size_t bytes) { windows.largest = bytes > windows.largest ? bytes : windows.largest; }
+
+void *cuda_window_take(size_t bytes, group *const *of, int groups, group *all)
+{
+    cuda_device_use();
+    if (groups && all->size > 1 && !windows.used && has_memory(bytes, all)) map_groups(of, groups, all);
+    if (windows.used || windows.bytes < bytes) return cuda_memory_take(bytes);
+    windows.used = bytes;
     return windows.memory;
 }
 
-bool cuda_window_moves(const group *g) { return g->size > 1 && is_registered(communicator_for(g)); }
-
 void cuda_window_give_back(void *memory)
 {
-    if (!memory || memory != windows.memory) {
-        cuda_memory_give_back(memory);
-        return;
-    }
-    for (int i = 0; i < windows.count; i++) {
-        const cuda_communicator *c = windows.list[i].of;
-        NCCL(c->name, ncclCommWindowDeregister(c->comm, windows.list[i].window));
-    }
-    NCCL("the arena", ncclMemFree(memory));
-    memset(&windows, 0, sizeof windows);
+    if (memory && memory == windows.memory) windows.used = 0;
+    else cuda_memory_give_back(memory);
 }
 
-bool cuda_window_holds(const void *place, const void *communicator)
+size_t cuda_window_kept(void) { return windows.bytes - windows.used; }
+
+bool cuda_window_moves(const group *g) { return g->size > 1 && communicator_for(g)->window; }
+
+bool cuda_window_holds(const void *place, const cuda_communicator *c)
 {
     const char *at = place;
-    for (int i = 0; i < windows.count; i++)
-        if (windows.list[i].of->comm == communicator)
-            return at >= windows.memory && at < windows.memory + windows.bytes;
-    return false;
+    return c->window && at >= windows.memory && at < windows.memory + windows.bytes;
+}
+
+/* ---- words ---- */
+
+static void say_windows(char *text, size_t length)
+{
+    int mapped = communicators_mapped(),
+        used = mapped ? snprintf(text, length, "copy engines in %d window%s", mapped, plural(mapped))
+                      : snprintf(text, length, "its kernels%s%s", windows.why[0] ? ": " : "", windows.why);
+    if (mapped && windows.rate > 0.0)
+        snprintf(text + used, length - (size_t)used, ", slowest first gather %.3g GB/s%s", windows.rate / 1e9,
+                 windows.rate < NVLINK ? ", SLOW: NVLink moves 250 and more" : "");
 }
 
 const char *cuda_window_words(char *text, size_t length)
 {
-    int version = 0, used = 0;
+    char means[WHY + 96];
+    int version = 0;
     bool any = world_ranks() > 1 && nccl_load(text, length) && ncclGetVersion(&version) == ncclSuccess;
     text[0] = 0;
-    if (!any) return text;
-    used = snprintf(text, length, "; transfers NCCL %d.%d.%d, ", version / 10000, version % 10000 / 100, version % 100);
-    if (windows.count)
-        snprintf(text + used, length - (size_t)used, "gathers and all-to-alls in windows of %d communicators",
-                 windows.count);
-    else snprintf(text + used, length - (size_t)used, "by its kernels");
+    say_windows(means, sizeof means);
+    if (any)
+        snprintf(text, length, "NCCL %d.%d.%d, %s", version / 10000, version % 10000 / 100, version % 100, means);
     return text;
 }

@@ -1,16 +1,23 @@
-/* Memory that NCCL maps: from its window to the windows of the other ranks copy engines move what is gathered, and no
- * multiprocessor is taken. Of the process, as the communicators are. */
+/* An arena in memory that NCCL maps on all ranks (symmetric windows): copy engines move what is gathered there, and no
+ * SM is taken. Memory and windows are kept for the whole run: registering tens of gigabytes takes time, and NCCL has
+ * lost memory where it was done again and again. Process state, as the communicators are. */
 #pragma once
+#include "machine/cuda/transfers/first_transfers.h"
 #include "machine/op/fabric.h"
 
-/* Memory for an arena: where NCCL can, a window of every communicator of those groups that lie on this node. Collective
- * over the groups, as many bytes on all ranks, who then gather at equal offsets. */
-void *cuda_window_take(size_t bytes, group *const *of, int groups);
-/* Is the window that was taken one of that group's? */
+/* The arenas to come are at most so large: the first that is taken gets as much. Collective. */
+void cuda_window_reserve(size_t bytes);
+/* Returns memory for an arena and registers it with every communicator of the groups whose ranks copy engines reach.
+ * Collective over `all`, which holds the other groups. Every rank gets plain memory, and transfers are made by kernels,
+ * where one of them cannot have windows; cuda_window_words says why. bytes: the same on all ranks of each group. */
+void *cuda_window_take(size_t bytes, group *const *of, int groups, group *all);
+/* Returns whether gathers and all-to-alls of the group are made by copy engines. */
 bool cuda_window_moves(const group *g);
 /* Gives back memory of either kind. */
 void cuda_window_give_back(void *memory);
-/* Is that place of this rank in a window of the communicator? */
-bool cuda_window_holds(const void *place, const void *communicator);
-/* How transfers are made, in words that follow others; nothing where there are none. */
+/* Returns bytes that are kept and not in use: the next arena gets them. */
+size_t cuda_window_kept(void);
+/* Returns whether the place of this rank lies in a window of the communicator. */
+bool cuda_window_holds(const void *place, const cuda_communicator *c);
+/* Writes how transfers are made; nothing where there are none. */
 const char *cuda_window_words(char *text, size_t length);

@@ -1,0 +1,16 @@
+/* Versions of NCCL with defects that end or hang a run, and what this program does about each. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef enum {
+    DEFECT_PAIR_WINDOWS, /* communicators of two ranks take no windows */
+    DEFECT_LINKS,        /* layouts with pipeline > 1 are refused */
+    NCCL_DEFECTS
+} nccl_defect;
+
+/* Returns whether the loaded NCCL has the defect; writes what it does, which version and what to load: a clause. */
+bool nccl_has_defect(nccl_defect which, char *why, size_t length);
+/* Returns whether transfers can run here: the environment leaves their thread blocks to the deck, and NCCL has no
+ * defect that hangs them. links: some layout has pipeline > 1. If not, writes why: a clause. */
+bool cuda_transfers_suit(bool links, char *why, size_t length);
