@@ -286,8 +286,19 @@ struct ncclWindow {
 
 static std::map<const void *, size_t> mapped; /* of ncclMemAlloc */
 
+/* EMULATOR_NCCL_LACKS=memory or window: the world's last rank gets none. */
+static bool lacks(const char *what)
+{
+    const char *given = getenv("EMULATOR_NCCL_LACKS");
+    int rank = 0, ranks = 0;
+    MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    MPI_CHECK(MPI_Comm_size(MPI_COMM_WORLD, &ranks));
+    return rank == ranks - 1 && given && strcmp(given, what) == 0;
+}
+
 ncclResult_t ncclMemAlloc(void **memory, size_t bytes)
 {
+    if (lacks("memory")) return ncclUnhandledCudaError;
     if (cudaMalloc(memory, bytes) != cudaSuccess) return ncclUnhandledCudaError;
     mapped[*memory] = bytes;
     return ncclSuccess;
@@ -311,6 +322,7 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *memory, size_t bytes,
     MPI_CHECK(MPI_Allreduce(MPI_IN_PLACE, &least, 1, MPI_UINT64_T, MPI_MIN, comm->mpi));
     MPI_CHECK(MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_UINT64_T, MPI_MAX, comm->mpi));
     if (least != most) emulator_fail("%s: windows of %zu to %zu bytes", __func__, size_t(least), size_t(most));
+    if (lacks("window")) return ncclSuccess; /* as NCCL: the window stays NULL */
     *window = new ncclWindow{ static_cast<const char *>(memory), bytes };
     comm->windows.insert(*window);
     return ncclSuccess;

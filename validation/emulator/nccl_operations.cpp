@@ -3,6 +3,7 @@
  * Before data move, what a rank is about to do is compared with what its peers are. */
 #include "base/numeric.h"
 #include "nccl_inside.h"
+#include <cstdlib>
 #include <cstring>
 
 namespace emulator_nccl
@@ -278,12 +279,30 @@ static void advance(operation *o)
 
 static void arrive(void *) {}
 
+/* Versions from..fixed have the defect; EMULATOR_NCCL_DEFECT gives it to any. */
+static bool has_defect(int from, int fixed, const char *name)
+{
+    const char *given = getenv("EMULATOR_NCCL_DEFECT");
+    int version = 0;
+    ncclGetVersion(&version);
+    return (version >= from && version < fixed) || (given && strcmp(given, name) == 0);
+}
+
+/* Operations that never end: of copy engines between two ranks; sends, but for the small first ones. */
+static bool hangs(const operation *o)
+{
+    const task &t = o->tasks[0];
+    bool by_engines = t.place != NO_PLACE, is_large = t.count * bytes_of(t.type) > 64;
+    return (by_engines && o->comm->ranks == 2 && has_defect(22907, 23102, "pairs")) ||
+           (!by_engines && t.kind >= SEND && is_large && has_defect(23007, 23102, "links"));
+}
+
 /* One of a family at a time, in submitted order; it begins some time after its stream got there. */
 static bool test(void *data)
 {
     operation *o = static_cast<operation *>(data);
     if (o->comm->aborted) return true;
-    if (o->comm->order->front() != o || emulator_random(3) == 0) return false;
+    if (o->comm->order->front() != o || emulator_random(3) == 0 || hangs(o)) return false;
     if (o->at != SENDS && all_done(o->receives)) advance(o);
     if (o->at != SENDS || !all_done(o->sends)) return false;
     o->comm->order->pop_front();

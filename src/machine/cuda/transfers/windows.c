@@ -18,7 +18,8 @@ static const double NVLINK = 100e9;
 static struct {
     char *memory; /* NULL: there is none */
     size_t bytes, largest, used;
-    char why[WHY]; /* why there are no windows in this run; empty: there may be some */
+    char why[WHY];    /* why there are no windows in this run; empty: there may be some */
+    char pairs[WHY];  /* why groups of two have none; empty: they have */
     double rate;   /* bytes/s of the slowest timed gather; 0: none was timed */
 } windows;
 
@@ -82,8 +83,7 @@ static bool has_memory(size_t bytes, const group *all)
 
 static bool engines_reach(const group *g)
 {
-    char why[WHY];
-    bool all = g->size > 1 && !(g->size == 2 && nccl_has_defect(DEFECT_PAIR_WINDOWS, why, sizeof why));
+    bool all = g->size > 1 && !(g->size == 2 && nccl_has_defect(DEFECT_PAIR_WINDOWS, windows.pairs, WHY));
     for (int i = 0; all && i < g->size; i++) all = world_on_node(group_world_rank(g, i));
     return all;
 }
@@ -144,9 +144,10 @@ bool cuda_window_holds(const void *place, const cuda_communicator *c)
 
 static void say_windows(char *text, size_t length)
 {
+    const char *why = windows.why[0] ? windows.why : windows.pairs;
     int mapped = communicators_mapped(),
         used = mapped ? snprintf(text, length, "copy engines in %d window%s", mapped, plural(mapped))
-                      : snprintf(text, length, "its kernels%s%s", windows.why[0] ? ": " : "", windows.why);
+                      : snprintf(text, length, "its kernels%s%s", why[0] ? ": " : "", why);
     if (mapped && windows.rate > 0.0)
         snprintf(text + used, length - (size_t)used, ", slowest first gather %.3g GB/s%s", windows.rate / 1e9,
                  windows.rate < NVLINK ? ", SLOW: NVLink moves 250 and more" : "");

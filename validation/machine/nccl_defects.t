@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""NCCL as sites have it, on the emulated NCCL: each row of the program's table of defects (transfers/nccl_defects.c),
+and windows that one rank cannot have. The run uses plain collectives and computes the same bits, or is refused; where a
+version is not in the table, the watch names what hangs."""
+import os
+import re
+import sys
+
+sys.path.insert(0, "validation/program")
+from program import Tap, deck_file, ranks, results  # noqa: E402
+
+PROGRAM = os.path.abspath("build/emulator/xgsw-emulator")
+DECK = "record = none\ncheck = off\nsteps = 2\nbackend = cuda\nstall_seconds = 10\n[llama3.1-8b]\nsize = check\n"
+
+
+def run_on(keys, **emulated):
+    names = ("VERSION", "DEFECT", "LACKS")
+    for name in names:
+        os.environ.pop(f"EMULATOR_NCCL_{name}", None)
+    os.environ.update({f"EMULATOR_NCCL_{name}": str(value) for name, value in emulated.items()})
+    return ranks(2, deck_file(DECK + keys), program=PROGRAM)
+
+
+def losses(run):
+    return [case["losses"] for case in results(run)]
+
+
+tap = Tap()
+if not os.access(PROGRAM, os.X_OK):
+    print(f"Bail out! no {PROGRAM}: make emulator")
+    raise SystemExit(1)
+
+TENSOR = "tensor = 2\nlayers = 1 2\n"        # two cases, the second is larger: its memory is taken first
+windows = run_on(TENSOR)
+tap.ok(windows.stdout.count("\nTransfers  NCCL 2.28.9, copy engines in 1 window; 0 SMs left free") == 2 and len(losses(windows)) == 2,
+       "two ranks have a window, in both cases", windows.stdout[-3000:] + windows.stderr)
+
+for name, emulated, words in (
+        ("2.29.7 takes no windows for pairs", {"VERSION": 22907},
+         r"its kernels: NCCL 2\.29\.7 hangs in the first collective of copy engines between two ranks \(NVIDIA/nccl "
+         r"issue 2241\): load 2\.31\.2 or newer; 8 SMs left free: tensor/expert 8\n"),
+        ("no memory for windows on one rank", {"LACKS": "memory"}, "its kernels: rank 1: ncclMemAlloc: unhandled cuda"),
+        ("no window on one rank", {"LACKS": "window"}, "its kernels: rank 1: no window for tensor of ")):
+    run = run_on(TENSOR, **emulated)
+    tap.ok(run.returncode == 0 and len(re.findall("\nTransfers  NCCL [0-9.]+, " + words, run.stdout)) == 2 and losses(run) == losses(windows),
+           f"{name}: both ranks use kernels, and compute the same bits", run.stdout[-3000:] + run.stderr)
+
+run = run_on("pipeline = 2\n", VERSION=23007)
+tap.ok(run.returncode == 2 and re.search(r":\d+: pipeline: rank 0 on \S+: NCCL 2\.30\.7 hangs in pipelines "
+                                         r"\(NVIDIA/jaxpp issue 11\): load 2\.31\.2 or newer\n", run.stderr),
+       "2.30.7 with a pipeline is refused", run.stdout + run.stderr)
+
+for name, keys, words in (("pairs", TENSOR, "first transfer tensor of "), ("links", "pipeline = 2\n", "exchange ")):
+    run = run_on(keys, DEFECT=name)
+    tap.ok(run.returncode == 86 and re.search(f"rank [01] waits for {words}|waits for {words}", run.stderr),
+           f"another version that hangs so ({name}): the watch names the transfer", run.stdout + run.stderr)
+tap.done()
