@@ -45,7 +45,7 @@ static bool plan_part(const cuda_call *part, bool backward, cudnnBackendDescript
     cudnn_graph g;
     attention_spec a = attention_spec_of(part, backward);
     attention_graph(&g, &a);
-    cudnnBackendDescriptor_t made = graph_plan(&g, device, attention_workspace(&a));
+    cudnnBackendDescriptor_t made = graph_plan(&g, device, (plan_limits){ attention_workspace(&a), 0 });
     memcpy(reason, g.reason, GRAPH_REASON);
     if (made) cudnnBackendDestroyDescriptor(made);
     graph_close(&g);

@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "base/say.h"
 #include "machine/cuda/attention/attention_library.h"
+#include "machine/cuda/device/device.h"
 #include "machine/cuda/kernels/compute.h"
 #include "machine/cuda/kernels/kernels.h"
 #include "machine/world.h"
@@ -22,6 +23,8 @@ void cuda_attention_settings(const machine_tuning *t)
 {
     state.own = t->own_attention;
     state.deterministic = t->deterministic;
+    int left = t->transfer_multiprocessors;
+    library_attention_on(left ? cuda_device_read().multiprocessors - left : 0);
 }
 
 void cuda_attention_open(const machine_tuning *t)

@@ -6,6 +6,8 @@
 bool library_attention_takes(const cuda_call *c, bool backward);
 /* Bytes, from shapes only. */
 size_t library_attention_scratch(const cuda_call *c, bool backward);
+/* Plans to come run on so many SMs, where an engine can be told; 0: on all. */
+void library_attention_on(int sms);
 /* A plan for such a call will be wanted. No GPU is touched. */
 void library_attention_note(const cuda_call *c, bool backward);
 /* Makes the plans; takes seconds. */

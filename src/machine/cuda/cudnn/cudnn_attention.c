@@ -23,6 +23,7 @@ static struct {
     cudnnBackendDescriptor_t device;
     attention_plan plan[PLANS];
     int plans;
+    int32_t sms;                /* of plans to come */
     char refused[GRAPH_REASON]; /* why it is not used at all; empty: it is, or nobody asked yet */
 } library;
 
@@ -77,7 +78,7 @@ static bool is_same_shape(const graph_shape *a, const graph_shape *b)
 
 static bool is_same(const attention_spec *a, const attention_spec *b)
 {
-    bool same = a->backward == b->backward && a->causal == b->causal;
+    bool same = a->backward == b->backward && a->causal == b->causal && a->sms == b->sms;
     for (int i = 0; i < SPEC_SHAPES; i++) same = same && is_same_shape(&a->shape[i], &b->shape[i]);
     return same;
 }
@@ -92,11 +93,20 @@ static attention_plan *plan_for(const attention_spec *a)
     return p;
 }
 
+void library_attention_on(int sms) { library.sms = sms; }
+
+static attention_spec spec_of(const cuda_call *part, bool backward)
+{
+    attention_spec a = attention_spec_of(part, backward);
+    a.sms = library.sms;
+    return a;
+}
+
 void library_attention_note(const cuda_call *c, bool backward)
 {
     attention_parts p = parts_of(c, backward);
     for (int i = 0; i < p.parts; i++) {
-        attention_spec a = attention_spec_of(&p.part[i], backward);
+        attention_spec a = spec_of(&p.part[i], backward);
         plan_for(&a);
     }
 }
@@ -140,7 +150,7 @@ static void make_plan(attention_plan *p)
     cudnn_graph g;
     p->tried = true;
     attention_graph(&g, &p->spec);
-    p->plan = graph_plan(&g, library.device, attention_workspace(&p->spec));
+    p->plan = graph_plan(&g, library.device, (plan_limits){ attention_workspace(&p->spec), p->spec.sms });
     activity_progress(); /* it may have compiled for seconds */
     if (p->plan) return;
     memcpy(p->reason, g.reason, sizeof p->reason);
@@ -197,7 +207,7 @@ static bool run_plan(const cuda_call *part, bool backward, void *workspace, atte
 
 static bool run_part(const cuda_call *part, bool backward, void *workspace, const char **why)
 {
-    attention_spec a = attention_spec_of(part, backward);
+    attention_spec a = spec_of(part, backward);
     attention_plan *p = plan_for(&a);
     if (p && !p->tried) make_plan(p);
     *why = p ? p->reason : "cuDNN has plans for as many other shapes as are kept";

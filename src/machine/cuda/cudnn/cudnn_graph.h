@@ -62,9 +62,14 @@ cudnnBackendDescriptor_t graph_described(cudnnBackendDescriptorType_t type, cons
 cudnnBackendDescriptor_t graph_device(int device, char reason[GRAPH_REASON]);
 cudnnBackendDescriptor_t graph_device_described(const char *json, char reason[GRAPH_REASON]);
 
-/* The heuristic's first engine that takes the graph, which must then stay open and does with so many bytes of
- * workspace; NULL: g->reason says why none does. */
-cudnnBackendDescriptor_t graph_plan(cudnn_graph *g, cudnnBackendDescriptor_t device, size_t most);
+/* workspace: bytes at most. sms: on how many SMs it runs, if the engine takes such a number; 0: on all. */
+typedef struct {
+    size_t workspace;
+    int32_t sms;
+} plan_limits;
+/* Returns a plan by the heuristic's first engine that takes the graph, which must then stay open; NULL: g->reason says
+ * why none does. */
+cudnnBackendDescriptor_t graph_plan(cudnn_graph *g, cudnnBackendDescriptor_t device, plan_limits limits);
 /* Queues the plan. uid[i] lies at data[i]: device memory, or host memory of a scalar, which is read at once. */
 bool graph_run(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, int count, const int64_t *uid, void *const *data,
                void *workspace, char reason[GRAPH_REASON]);

@@ -63,9 +63,35 @@ static cudnnBackendDescriptor_t plan_of(cudnnBackendDescriptor_t configuration, 
     return NULL;
 }
 
+/* Returns the configuration for so many SMs; NULL: its engine takes no such number (none of cuDNN 9.19's does). */
+static cudnnBackendDescriptor_t on_sms(cudnnBackendDescriptor_t configuration, cudnnBackendDescriptor_t graph,
+                                       cudnnBackendDescriptor_t device, int32_t sms)
+{
+    char unused[GRAPH_REASON] = "";
+    int64_t count = 0, index = -1;
+    cudnnBackendDescriptor_t engine = NULL;
+    cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine);
+    cudnnBackendGetAttribute(configuration, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count,
+                             &engine);
+    cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &count, &index);
+    cudnnBackendDestroyDescriptor(engine);
+    const graph_attribute of_engine[] = {
+        { CUDNN_ATTR_ENGINE_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph },
+        { CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &index },
+        { CUDNN_ATTR_ENGINE_SM_COUNT_TARGET, CUDNN_TYPE_INT32, 1, &sms },
+        { CUDNN_ATTR_ENGINE_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &device },
+    };
+    engine = graph_described(CUDNN_BACKEND_ENGINE_DESCRIPTOR, of_engine, 4, "engine", unused);
+    const graph_attribute of_configuration[] = {
+        { CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &engine },
+    };
+    return engine ? graph_described(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, of_configuration, 1, "configuration", unused)
+                  : NULL;
+}
+
 /* What a plan was made from is kept: the library says nowhere that a plan has its own copy. */
-static cudnnBackendDescriptor_t first_plan(cudnnBackendDescriptor_t found, cudnnBackendDescriptor_t device, size_t most,
-                                           char *reason)
+static cudnnBackendDescriptor_t first_plan(cudnnBackendDescriptor_t found, cudnnBackendDescriptor_t graph,
+                                           cudnnBackendDescriptor_t device, plan_limits limits, char *reason)
 {
     cudnnBackendDescriptor_t configuration[ENGINES], plan = NULL;
     int64_t count = 0;
@@ -77,18 +103,20 @@ static cudnnBackendDescriptor_t first_plan(cudnnBackendDescriptor_t found, cudnn
              "engines");
     if (count == 0 && !reason[0]) snprintf(reason, GRAPH_REASON, "no engine takes this graph");
     for (int64_t i = 0; i < count && i < ENGINES && !plan; i++) {
+        cudnnBackendDescriptor_t limited = limits.sms ? on_sms(configuration[i], graph, device, limits.sms) : NULL;
         reason[0] = 0;
-        plan = plan_of(configuration[i], device, most, reason);
+        if (limited) plan = plan_of(limited, device, limits.workspace, reason);
+        if (!plan) reason[0] = 0, plan = plan_of(configuration[i], device, limits.workspace, reason);
     }
     for (int i = 0; i < ENGINES && !plan; i++) cudnnBackendDestroyDescriptor(configuration[i]);
     return plan;
 }
 
-cudnnBackendDescriptor_t graph_plan(cudnn_graph *g, cudnnBackendDescriptor_t device, size_t most)
+cudnnBackendDescriptor_t graph_plan(cudnn_graph *g, cudnnBackendDescriptor_t device, plan_limits limits)
 {
     cudnnBackendDescriptor_t plan = NULL, graph = operations(g, g->reason);
     cudnnBackendDescriptor_t found = graph ? heuristic(graph, device, g->reason) : NULL;
-    if (found) plan = first_plan(found, device, most, g->reason);
+    if (found) plan = first_plan(found, graph, device, limits, g->reason);
     if (found && !plan) cudnnBackendDestroyDescriptor(found);
     if (graph && !plan) cudnnBackendDestroyDescriptor(graph);
     return plan;
