@@ -88,12 +88,14 @@ def check_row(row, text):
 
 
 def memory_line(row, text):
-    """Of a cell, in GB: what the stage with most keeps on a rank, and the most that a rank sends in a step."""
+    """What the stage with most keeps on a rank and the most that a rank sends in a step, in GB; SMs left free, and why."""
     told = [list(map(int, line.split())) for line in re.findall(r"^(?: +\d+){12}$", text, re.M)]
     stage = max(told, key=lambda figures: figures[-1])
     sent = sum(float(b) for b in re.findall(r"^  [a-z]+ +\d+ +\d+ +(\d+) +\d+ +[0-9.e+]+$", text, re.M))
     figures = " ".join(f"{figure / 1e9:11.3f}" for figure in (*stage[5:], sent))
-    return f"{row['workload']:15} {row['precision']} {row['gpu']} {row['gpus']:>5} {stage[0]:5d} {figures}", stage[-1]
+    left = ", ".join(re.findall(r"^  transfers   (.*)$", text, re.M))
+    return (f"{row['workload']:15} {row['precision']} {row['gpu']} {row['gpus']:>5} {stage[0]:5d} {figures}  | {left}",
+            stage[-1])
 
 
 def row_lines(rows, told):
@@ -104,8 +106,9 @@ def row_lines(rows, told):
 
 def compared(line):
     """Without what depends on whether CUDA's libraries are there to be asked for scratch."""
-    words = line.split()
-    return words[:-3] + words[-1:]
+    figures, left = line.split(" | ")
+    words = figures.split()
+    return words[:-3] + words[-1:], left
 
 
 def check_rows(tap, rows, told):
