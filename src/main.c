@@ -14,6 +14,7 @@
 #include "bench/record/json.h"
 #include "bench/record/writer.h"
 #include "bench/run/session.h"
+#include "bench/slice/slice.h"
 #include "machine/op/activity.h"
 #include "machine/queue/machine.h"
 #include "machine/watch/launcher.h"
@@ -96,12 +97,20 @@ static int dry_run_deck(const deck *d, const options *o, FILE *json)
     return dry_run(d, o, json, bounded) ? STATUS_PASSED : STATUS_FAILED;
 }
 
+static int slice_all(const deck *d, const options *o, FILE *json)
+{
+    char sentence[1024];
+    return slice_deck(d, o, json, sentence, sizeof sentence) ? STATUS_PASSED : refuse(sentence);
+}
+
 static int dry_run_at(const options *o, const deck_file *f, int ranks, FILE *json)
 {
     deck_source source = { .name = f->path, .text = f->bytes, .length = f->length, .ranks = ranks, .dry_run = true };
+    char why[512];
     if (o->on_host) source.cuda_missing = "--on-host takes no GPU";
+    else if (o->slice && !machine_usable(MACHINE_CUDA, why, sizeof why)) source.cuda_missing = why;
     deck d = deck_read(&source);
-    int status = d.messages ? refuse_deck(&d) : dry_run_deck(&d, o, json);
+    int status = d.messages ? refuse_deck(&d) : o->slice ? slice_all(&d, o, json) : dry_run_deck(&d, o, json);
     deck_free(&d);
     return status;
 }
@@ -212,7 +221,7 @@ int main(int argc, char **argv)
     only_first_speaks();
     const char *asked = o.mistake[0] ? NULL : options_asked(&o);
     if (asked) watch_leave(asked);
-    if (asked) return say_all(strcmp(asked, "--dry-run") == 0 ? dry_run_all(&o) : answer(&o));
+    if (asked) return say_all(o.dry_run || o.slice ? dry_run_all(&o) : answer(&o));
     char torn[TRUTH_SENTENCE];
     if (truth_lacks_pmi(torn)) return say_all(refuse(torn));
     process p = { argc, argv, libraries_loaded() };

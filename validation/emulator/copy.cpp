@@ -24,6 +24,7 @@ static void run_copy(void *data)
     if (c.pinned_only || !c.to_host) emulator_reach(c.to, written, "a copy's destination");
     if (c.pinned_only) emulator_reach(c.from, read, "a copy's source");
     if (c.to_host && c.pinned_only) __asan_unpoison_memory_region(c.to, written);
+    if (emulator_idle() && in_device(c.to, 1) && in_device(c.from, 1)) return;
     for (size_t i = 0; i < c.height; i++)
         memcpy(static_cast<char *>(c.to) + i * c.to_pitch, static_cast<const char *>(c.from) + i * c.from_pitch,
                c.width);
@@ -33,6 +34,7 @@ static void run_fill(void *data)
 {
     const copy &c = *static_cast<copy *>(data);
     emulator_range(c.to, c.width, "cudaMemset");
+    if (emulator_idle()) return;
     memset(c.to, c.byte, c.width);
 }
 

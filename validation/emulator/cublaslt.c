@@ -367,6 +367,7 @@ static void run(void *data)
 {
     const job *j = data;
     touch_ranges(j);
+    if (emulator_idle()) return;
     if (j->workspace_bytes) memset(j->workspace, 0xFF, workspace_of(j, j->by.id));
     for (int i = 0; i < j->d.batch; i++) {
         job one = *j;

@@ -68,6 +68,12 @@ static int attribute_of(enum cudaDeviceAttr attribute, int device)
 
 using namespace emulator;
 
+bool emulator_idle()
+{
+    static const bool idle = number("EMULATOR_IDLE", 0) != 0;
+    return idle;
+}
+
 cudaError_t cudaGetDeviceCount(int *count)
 {
     *count = devices();

@@ -23,6 +23,9 @@ void emulator_reach(const void *p, size_t bytes, const char *what);
 void emulator_hold(long long bytes);
 /* "emulator: ..." to stderr, then abort. */
 __attribute__((noreturn, format(printf, 1, 2))) void emulator_fail(const char *format, ...);
+/* EMULATOR_IDLE=1: kernels, products, fills and copies within the device are checked, but not run; device memory costs
+ * nothing. So real sizes can be shown to be accepted. */
+bool emulator_idle(void);
 /* A number below n, from the seed. */
 unsigned emulator_random(unsigned n);
 /* From here on the random order is another seed's. */

@@ -48,7 +48,10 @@ static void check_bytes(const emulator_launch_plan &p)
         emulator_fail("kernel %s: %zu bytes of arguments", p.name, p.argument_bytes);
 }
 
-static void run_plan(void *data) { grid_run(*static_cast<emulator_launch_plan *>(data)); }
+static void run_plan(void *data)
+{
+    if (!emulator_idle()) grid_run(*static_cast<emulator_launch_plan *>(data));
+}
 
 static void release_plan(void *data)
 {

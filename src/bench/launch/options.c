@@ -34,6 +34,19 @@ static void read_seconds(options *o, const char *word)
             word);
 }
 
+static void read_sustained(options *o, const char *word)
+{
+    if (text_real(text_of(word), &o->sustained) != NUMBER_READ || o->sustained <= 0.0)
+        snprintf(o->mistake, sizeof o->mistake,
+                 "--seconds %.80s: give how long a slice runs each operation, as in --seconds 2", word);
+}
+
+static void read_rank(options *o, const char *word)
+{
+    if (text_integer(text_of(word), &o->rank) != NUMBER_READ || o->rank < 0)
+        snprintf(o->mistake, sizeof o->mistake, "--rank %.80s: give a rank of the case, from 0", word);
+}
+
 static void read_memory(options *o, const char *word)
 {
     bool read = text_real(text_of(word), &o->device_bytes) == NUMBER_READ && o->device_bytes > 0.0;
@@ -57,7 +70,8 @@ static const struct {
     { "--dry-run", offsetof(options, dry_run) }, { "--schedule", offsetof(options, schedule) },
     { "--on-host", offsetof(options, on_host) }, { "--progress", offsetof(options, progress) },
     { "--strict", offsetof(options, strict) },   { "--verbose", offsetof(options, verbose) },
-    { "--rules", offsetof(options, rules) },
+    { "--rules", offsetof(options, rules) },     { "--slice", offsetof(options, slice) },
+    { "--stages", offsetof(options, stages) },
 };
 
 /* Options with a value, what reads it, and what is said where it is missing. */
@@ -69,6 +83,8 @@ static const struct {
     { "--ranks", read_ranks, "a count, as in --ranks 8,512" },
     { "--device-memory", read_memory, "a device's memory in GB, as in --device-memory 141" },
     { "--step-seconds", read_seconds, "the seconds of a step, as in --step-seconds 12.3" },
+    { "--seconds", read_sustained, "how long a slice runs each operation, as in --seconds 2" },
+    { "--rank", read_rank, "a rank of the case, as in --rank 0" },
     { "--json", read_json, "a file; --json - writes to stdout" },
     { "--replay", read_replay, "the file that a mismatch named" },
 };
@@ -124,6 +140,7 @@ const char *options_asked(const options *o)
     if (o->rules) return "--rules";
     if (o->list) return "--list";
     if (o->replay) return "--replay";
+    if (o->slice) return "--slice";
     return o->dry_run ? "--dry-run" : NULL;
 }
 
@@ -131,16 +148,22 @@ const char *options_asked(const options *o)
 static const char *contradiction(const options *o)
 {
     const char *asked = options_asked(o);
+    bool on_paper = o->dry_run || o->slice;
     const struct {
         bool wrong;
         const char *why;
     } rule[] = {
-        { (!asked || o->dry_run) && !o->deck, "no deck is given: try xgsw gsw.dat, or --help" },
-        { o->rank_counts && !o->dry_run, "--ranks goes with --dry-run; mpirun -np sets the ranks of a run" },
+        { (!asked || on_paper) && !o->deck, "no deck is given: try xgsw gsw.dat, or --help" },
+        { o->slice && o->dry_run, "--slice and --dry-run are two runs: give one of them" },
+        { o->slice && o->rank_counts != 1, "--slice needs --ranks N, the ranks of the case, as in --ranks 512" },
+        { (o->stages || o->rank >= 0 || o->sustained > 0.0) && !o->slice,
+          "--rank, --stages and --seconds go with --slice" },
+        { o->stages && o->rank >= 0, "--stages takes a rank of each stage, --rank names one: give one of them" },
+        { o->rank_counts && !on_paper, "--ranks goes with --dry-run and --slice; mpirun -np sets the ranks of a run" },
         { o->step_seconds > 0.0 && !o->dry_run, "--step-seconds goes with --dry-run; a run measures its own" },
-        { o->strict && o->dry_run, "--strict goes with a run; a dry run judges no case" },
-        { o->json && asked && !o->dry_run, "--json goes with a run or a dry run: nothing else has cases" },
-        { o->on_host && !o->dry_run, "--on-host goes with --dry-run; for a run write backend = host into the deck" },
+        { o->strict && on_paper, "--strict goes with a run; a dry run or a slice judges no case" },
+        { o->json && asked && !on_paper, "--json goes with a run, a dry run or a slice: nothing else has cases" },
+        { o->on_host && !on_paper, "--on-host goes with --dry-run and --slice; for a run write backend = host into the deck" },
         { o->device_bytes > 0.0 && !o->dry_run, "--device-memory goes with --dry-run; a run finds the devices' out" },
         { o->deck && (o->keys || o->list), "--keys and --list answer for all or for one name, and take no deck" },
         { o->schedule && !o->dry_run, "--schedule goes with --dry-run; a run shows no lists" },
@@ -152,7 +175,7 @@ static const char *contradiction(const options *o)
 
 options options_read(int argc, char **argv)
 {
-    options o = { 0 };
+    options o = { .rank = -1 };
     for (int i = 1; i < argc && !o.mistake[0];) i += take(&o, argv + i);
     const char *why = o.mistake[0] ? NULL : contradiction(&o);
     if (why) snprintf(o.mistake, sizeof o.mistake, "%s", why);
@@ -172,6 +195,10 @@ void options_print_help(void)
         "                     [--on-host]            with backend = auto the host, not a GPU\n"
         "                     [--json FILE]          and one object a case: resolved keys, forecast; - prints only "
         "these\n"
+        "       ./xgsw --slice DECK --ranks N        seconds of each operation of rank 0 of N, alone on this machine\n"
+        "                     [--rank R | --stages]  of another rank, or of one rank of each pipeline stage\n"
+        "                     [--seconds X]          each operation runs so long (default 2)\n"
+        "                     [--on-host] [--json FILE]  as above; one object for the case, each operation and rank\n"
         "       ./xgsw --keys [NAME | developer]     the deck's keys, one key, or the keys for tests of the program\n"
         "       ./xgsw --fields                      what is known of a case: units and meaning, in --json "
         "and the record\n"

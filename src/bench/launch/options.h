@@ -1,14 +1,17 @@
 /* The command line: options in any order, the deck is the one argument that is no option. */
 #pragma once
 #include <stdbool.h>
+#include <stdint.h>
 
 enum { OPTION_RANKS = 64 };
 typedef struct {
-    bool help, version, keys, fields, rules, list, dry_run, schedule;
+    bool help, version, keys, fields, rules, list, dry_run, schedule, slice, stages;
     const char *deck, *replay, *json;     /* NULL: not given */
     const char *name;                     /* the one key or workload that is asked for; NULL: all */
     int ranks[OPTION_RANKS], rank_counts; /* --ranks N[,N...]; 0 counts: as many as there are */
     double step_seconds;                  /* --step-seconds X; 0: not given */
+    double sustained;                     /* --seconds X that a slice runs each operation; 0: not given */
+    int64_t rank;                         /* --rank R; -1: not given */
     bool strict;                          /* a case that is SKIPPED or NOT VALID is a failure */
     bool verbose;                         /* the report has all lines */
     double device_bytes;                  /* --device-memory GB */

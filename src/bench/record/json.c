@@ -89,8 +89,7 @@ static void write_group(FILE *to, const field_group *g, const case_result *r)
     fprintf(to, "}");
 }
 
-/* Writes all keys, and the beginning of the object. */
-static void write_keys(FILE *to, const bench_case *c)
+void json_keys(FILE *to, const bench_case *c)
 {
     char word[KEY_TEXT];
     for (key_id key = 0; key < KEYS; key++) {
@@ -103,18 +102,18 @@ static void write_keys(FILE *to, const bench_case *c)
 static void write_case(FILE *to, const case_result *r, const record_place *place)
 {
     (void)place;
-    write_keys(to, r->given);
+    json_keys(to, r->given);
     for (int i = 0; i < field_groups(); i++) write_group(to, field_group_at(i), r);
     fprintf(to, "}\n");
 }
 
-static void write_word(FILE *to, const char *name, const char *word)
+void json_word(FILE *to, const char *name, const char *word)
 {
     fprintf(to, ",\"%s\":", name);
     write_text(to, word);
 }
 
-static void write_number(FILE *to, const char *name, double x)
+void json_number(FILE *to, const char *name, double x)
 {
     fprintf(to, ",\"%s\":", name);
     write_real(to, x);
@@ -127,19 +126,19 @@ static void write_brief(FILE *to, const case_result *r, const record_place *plac
     bool ran = r->ruling.verdict != VERDICT_SKIPPED;
     char layout[LAYOUT_TEXT];
     fprintf(to, "XGSW_RESULT {\"case\":%d,\"ranks\":%d", c->number, c->layout.ranks);
-    write_word(to, "workload", c->workload);
-    write_word(to, "size", size_name(c->size));
-    write_word(to, "precision", precision_name(c->precision));
-    write_word(to, "backend", backend_name(c->backend));
-    write_word(to, "layout", layout_text(&c->layout, layout));
-    write_number(to, "mean_seconds", ran ? r->figures.mean_seconds : (double)NAN);
-    write_number(to, "tokens_per_second", ran ? r->figures.tokens_per_second : (double)NAN);
-    write_number(to, "recipe_mfu", r->figures.recipe_mfu);
-    write_number(to, "residual", r->seen.check.done ? r->seen.check.residual : (double)NAN);
-    write_word(to, "verdict", verdict_words[r->ruling.verdict]);
+    json_word(to, "workload", c->workload);
+    json_word(to, "size", size_name(c->size));
+    json_word(to, "precision", precision_name(c->precision));
+    json_word(to, "backend", backend_name(c->backend));
+    json_word(to, "layout", layout_text(&c->layout, layout));
+    json_number(to, "mean_seconds", ran ? r->figures.mean_seconds : (double)NAN);
+    json_number(to, "tokens_per_second", ran ? r->figures.tokens_per_second : (double)NAN);
+    json_number(to, "recipe_mfu", r->figures.recipe_mfu);
+    json_number(to, "residual", r->seen.check.done ? r->seen.check.residual : (double)NAN);
+    json_word(to, "verdict", verdict_words[r->ruling.verdict]);
     fprintf(to, ",\"valid\":%s", r->ruling.valid ? "true" : "false");
-    write_word(to, "acceptance", acceptance_words[r->ruling.acceptance]);
-    write_word(to, "record", place->none ? "none" : place->record);
+    json_word(to, "acceptance", acceptance_words[r->ruling.acceptance]);
+    json_word(to, "record", place->none ? "none" : place->record);
     fprintf(to, "}\n");
 }
 
@@ -158,19 +157,19 @@ void json_foresee(FILE *to, const foreseen_case *f)
     const bench_case *c = f->result->given;
     const recipe_row *row =
         recipe_origin(c, PAPER_DEVICE); /* the published cell that it is, or is scaled from; NULL: none */
-    write_keys(to, c);
+    json_keys(to, c);
     for (int i = 0; i < field_groups(); i++)
         if (field_group_at(i)->of_case) write_group(to, field_group_at(i), f->result);
-    write_word(to, "skipped", c->skipped);
+    json_word(to, "skipped", c->skipped);
     write_reasons(to, f->result);
-    write_word(to, "expected", f->expected);
-    write_word(to, "not_accepted", f->result->ruling.not_accepted);
-    write_number(to, "memory_bytes", f->memory_bytes);
-    write_number(to, "device_bytes", f->device_bytes);
-    write_number(to, "steps_seconds", f->seconds);
-    write_number(to, "messages", (double)f->messages);
-    write_word(to, "published_gpu", row ? row->gpu : "");
-    write_number(to, "published_tokens_per_second",
+    json_word(to, "expected", f->expected);
+    json_word(to, "not_accepted", f->result->ruling.not_accepted);
+    json_number(to, "memory_bytes", f->memory_bytes);
+    json_number(to, "device_bytes", f->device_bytes);
+    json_number(to, "steps_seconds", f->seconds);
+    json_number(to, "messages", (double)f->messages);
+    json_word(to, "published_gpu", row ? row->gpu : "");
+    json_number(to, "published_tokens_per_second",
                  row ? tokens_per_second(c->model.sequence, c->global_batch, row->step_seconds) : (double)NAN);
     fprintf(to, "}\n");
 }

@@ -18,5 +18,10 @@ typedef struct {
 FILE *json_open(const char *name, const char *deck_path, char *reason, size_t length);
 /* Closes it unless it is stdout or NULL, and fails if it could not be written. */
 void json_close(FILE *to);
+/* Writes the beginning of an object: all keys of the case with the values that it uses. */
+void json_keys(FILE *to, const bench_case *c);
+/* Writes one more member of an object. A number that is not finite is null. */
+void json_word(FILE *to, const char *name, const char *word);
+void json_number(FILE *to, const char *name, double x);
 /* Writes all keys of the case with the values that it uses, what follows from them, and the forecast. */
 void json_foresee(FILE *to, const foreseen_case *f);

@@ -3,6 +3,7 @@
 #include "machine/cuda/device/device.h"
 #include "machine/cuda/device/environment.h"
 #include "machine/cuda/device/memory.h"
+#include "machine/cuda/device/resident.h"
 #include "machine/cuda/executor.h"
 #include "machine/cuda/products/matmul.h"
 #include "machine/cuda/transfers/communicators.h"
@@ -53,6 +54,7 @@ const backend *cuda_backend(void)
         .window_moves = cuda_window_moves,
         .give_back = cuda_window_give_back,
         .clear = cuda_memory_clear,
+        .occupy = cuda_occupy,
         .agree = cuda_attention_agree,
         .connect = cuda_connect,
         .disconnect = cuda_disconnect,

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "machine/op/activity.h"
 #include <stdio.h>
+#include <string.h>
 
 /* Kernels are chosen by formats, shapes and alignment. */
 static bool operands_alike(const operand *a, const operand *b)
@@ -15,7 +16,7 @@ static bool operands_alike(const operand *a, const operand *b)
     return alike;
 }
 
-static bool ops_alike(const op *a, const op *b)
+bool ops_alike(const op *a, const op *b)
 {
     bool alike = a->kind == b->kind && a->operands == b->operands;
     if (alike && a->kind == OP_CROSS_ENTROPY) alike = a->args.cross_entropy.part == b->args.cross_entropy.part;
@@ -31,18 +32,37 @@ static void enlarge(preparation *p)
     p->note = reallocate(p->note, p->capacity, sizeof *p->note, "notes of operations");
 }
 
-/* Notes the operation if no other like it was noted. */
-static void note(preparation *p, const op *o)
+static op_note *noted(preparation *p, const op *o)
 {
-    if (o->operands == 0) return;
     for (int i = 0; i < p->notes; i++)
-        if (ops_alike(&p->note[i].op, o)) return;
+        if (ops_alike(&p->note[i].op, o)) return &p->note[i];
     if (p->notes == p->capacity) enlarge(p);
     op_note *n = &p->note[p->notes++];
-    n->op = *o;
+    *n = (op_note){ .op = *o };
     n->op.origin.name = "";
     if (op_is_transfer(o->kind)) n->op.args.fabric.group = NULL;
     snprintf(n->name, sizeof n->name, "%s", o->origin.name ? o->origin.name : "");
+    return n;
+}
+
+/* Counts begin again with each step. */
+static void begin_step(preparation *p, int64_t step)
+{
+    p->step = step;
+    for (int i = 0; i < p->notes; i++) {
+        memset(p->note[i].times, 0, sizeof p->note[i].times);
+        memset(p->note[i].of_layers, 0, sizeof p->note[i].of_layers);
+    }
+}
+
+/* Notes the operation if no other like it was noted, and counts it. */
+static void note(preparation *p, const op *o)
+{
+    if (o->operands == 0) return;
+    if (o->origin.step != p->step) begin_step(p, o->origin.step);
+    op_note *n = noted(p, o);
+    n->times[o->origin.phase]++;
+    n->of_layers[o->origin.phase] += o->origin.layer >= 0;
 }
 
 void preparation_free(preparation *p)
@@ -79,13 +99,12 @@ static void mix_places(uint64_t *places, const op *o)
     for (int i = 0; i < o->operands; i++) *places = (*places ^ (uintptr_t)o->operand[i].tensor.data) * 0x100000001B3u;
 }
 
-/* A kind that tries nothing out needs no notes. */
 static void submit(void *state, const submission *s)
 {
     paper *p = state;
     size_t bytes = p->kind->scratch_of ? p->kind->scratch_of(&p->tuning, s->op) : 0;
     if (bytes > p->noted.scratch[s->queue]) p->noted.scratch[s->queue] = bytes;
-    if (p->kind->tune) note(&p->noted, s->op);
+    note(&p->noted, s->op);
     if (op_is_transfer(s->op->kind) && s->op->kind != OP_EXCHANGE) mix_places(&p->noted.places, s->op);
     activity_progress();
 }

@@ -43,6 +43,7 @@ struct backend {
     bool (*window_moves)(const group *g);
     void (*give_back)(void *memory);
     void (*clear)(void *memory, int byte, size_t bytes); /* synchronizes */
+    void (*occupy)(bool start);
     void (*agree)(void);
     void (*connect)(group *g, const char *name, int color, int key);
     void (*disconnect)(const char *name);

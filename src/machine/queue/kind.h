@@ -76,6 +76,10 @@ void machine_memory_clear(machine_kind kind, void *memory, int byte, size_t byte
 /* What ranks found out in machine_tune, each for itself, becomes the same on all. Collective over the world. */
 void machine_agree(machine_kind kind);
 
+/* Starts or ends a block that holds one multiprocessor and does nothing, as a resident transfer does. Returns false if
+ * there are no multiprocessors. */
+bool machine_occupy(machine_kind kind, bool start);
+
 /* Ranks of this run share devices: said once, before the first communicator, by all ranks alike. */
 void machine_share_devices(bool yes);
 bool machine_shares_devices(void);

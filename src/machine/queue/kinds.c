@@ -66,6 +66,13 @@ void machine_memory_clear(machine_kind kind, void *memory, int byte, size_t byte
     backend_of(kind)->clear(memory, byte, bytes);
 }
 
+bool machine_occupy(machine_kind kind, bool start)
+{
+    const backend *b = backend_of(kind);
+    if (b->occupy) b->occupy(start);
+    return b->occupy;
+}
+
 void machine_agree(machine_kind kind)
 {
     const backend *b = backend_of(kind);

@@ -109,3 +109,9 @@ static __device__ __forceinline__ uint32_t permute_bytes(uint32_t a, uint32_t b,
     asm("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(a), "r"(b), "r"(selector));
     return bytes;
 }
+
+/* Waits until the host has written a number other than 0; asks a million times a second. */
+static __device__ __forceinline__ void wait_for_host(int *flag)
+{
+    while (*static_cast<volatile int *>(flag) == 0) __nanosleep(1000);
+}

@@ -159,3 +159,6 @@ static inline uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t selector)
     for (int i = 0; i < 4; i++) bytes |= (both >> (selector >> 4 * i & 7) * 8 & 0xFF) << 8 * i;
     return (uint32_t)bytes;
 }
+
+/* Does not wait: a block runs in one go here, and the host only before and after it. */
+static inline void wait_for_host(int *) {}

@@ -1,0 +1,36 @@
+/* A block that holds a multiprocessor as a transfer's kernel does: with all shared memory that a block can have. */
+#include "machine/cuda/device/resident.h"
+#include "machine/cuda/kernels/ptx.cuh"
+
+enum { THREADS = 512 };
+
+static KERNEL(THREADS) reside(int *leave)
+{
+    if (threadIdx.x == 0) wait_for_host(leave);
+    __syncthreads();
+}
+
+/* The block's stream, and the word in host memory that ends it. */
+static cudaStream_t stream;
+static int *leave;
+
+static void start_block()
+{
+    int device = 0, shared = 0;
+    if (!stream) CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    if (!leave) CUDA_CHECK(cudaMallocHost(reinterpret_cast<void **>(&leave), sizeof *leave));
+    CUDA_CHECK(cudaGetDevice(&device));
+    CUDA_CHECK(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    *leave = 0;
+    LAUNCH(reside, 1, THREADS, static_cast<size_t>(shared), stream, leave);
+}
+
+XGSW_EXTERN void cuda_occupy(bool start)
+{
+    if (start) {
+        start_block();
+        return;
+    }
+    *static_cast<volatile int *>(leave) = 1;
+    CUDA_CHECK(cudaStreamSynchronize(stream));
+}
