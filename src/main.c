@@ -105,10 +105,14 @@ static int slice_all(const deck *d, const options *o, FILE *json)
 
 static int dry_run_at(const options *o, const deck_file *f, int ranks, FILE *json)
 {
-    deck_source source = { .name = f->path, .text = f->bytes, .length = f->length, .ranks = ranks, .dry_run = true };
-    char why[512];
+    deck_source source = {
+        .name = f->path, .text = f->bytes, .length = f->length, .ranks = ranks, .dry_run = o->dry_run
+    };
+    char why[512] = "";
+    if (o->slice) source.cuda_usable = !o->on_host && machine_usable(MACHINE_CUDA, why, sizeof why);
+    if (source.cuda_usable && !machine_device_of(MACHINE_CUDA).fp8) source.cuda_without_fp8 = "this GPU has no FP8";
+    if (why[0]) source.cuda_missing = why;
     if (o->on_host) source.cuda_missing = "--on-host takes no GPU";
-    else if (o->slice && !machine_usable(MACHINE_CUDA, why, sizeof why)) source.cuda_missing = why;
     deck d = deck_read(&source);
     int status = d.messages ? refuse_deck(&d) : o->slice ? slice_all(&d, o, json) : dry_run_deck(&d, o, json);
     deck_free(&d);

@@ -25,20 +25,24 @@ static void read_ranks(options *o, const char *words)
     }
 }
 
+/* Reads a number above 0 or notes the mistake. */
+static double positive(options *o, const char *name, const char *word, const char *remedy)
+{
+    double number;
+    if (text_real(text_of(word), &number) == NUMBER_READ && number > 0.0) return number;
+    snprintf(o->mistake, sizeof o->mistake, "%s %.80s: give %s", name, word, remedy);
+    return 0.0;
+}
+
 static void read_seconds(options *o, const char *word)
 {
-    if (text_real(text_of(word), &o->step_seconds) != NUMBER_READ || o->step_seconds <= 0.0)
-        snprintf(
-            o->mistake, sizeof o->mistake,
-            "--step-seconds %.80s: give the seconds of a measured step of the first case, as in --step-seconds 12.3",
-            word);
+    o->step_seconds = positive(o, "--step-seconds", word,
+                               "the seconds of a measured step of the first case, as in --step-seconds 12.3");
 }
 
 static void read_sustained(options *o, const char *word)
 {
-    if (text_real(text_of(word), &o->sustained) != NUMBER_READ || o->sustained <= 0.0)
-        snprintf(o->mistake, sizeof o->mistake,
-                 "--seconds %.80s: give how long a slice runs each operation, as in --seconds 2", word);
+    o->sustained = positive(o, "--seconds", word, "how long a slice runs each operation, as in --seconds 2");
 }
 
 static void read_rank(options *o, const char *word)
@@ -49,11 +53,8 @@ static void read_rank(options *o, const char *word)
 
 static void read_memory(options *o, const char *word)
 {
-    bool read = text_real(text_of(word), &o->device_bytes) == NUMBER_READ && o->device_bytes > 0.0;
-    if (!read)
-        snprintf(o->mistake, sizeof o->mistake,
-                 "--device-memory %.80s: give a device's memory in GB, 10^9 bytes, as in --device-memory 141", word);
-    o->device_bytes *= 1e9;
+    o->device_bytes =
+        1e9 * positive(o, "--device-memory", word, "a device's memory in GB, 10^9 bytes, as in --device-memory 141");
 }
 
 static void read_json(options *o, const char *word) { o->json = word; }
@@ -163,7 +164,8 @@ static const char *contradiction(const options *o)
         { o->step_seconds > 0.0 && !o->dry_run, "--step-seconds goes with --dry-run; a run measures its own" },
         { o->strict && on_paper, "--strict goes with a run; a dry run or a slice judges no case" },
         { o->json && asked && !on_paper, "--json goes with a run, a dry run or a slice: nothing else has cases" },
-        { o->on_host && !on_paper, "--on-host goes with --dry-run and --slice; for a run write backend = host into the deck" },
+        { o->on_host && !on_paper,
+          "--on-host goes with --dry-run and --slice; for a run write backend = host into the deck" },
         { o->device_bytes > 0.0 && !o->dry_run, "--device-memory goes with --dry-run; a run finds the devices' out" },
         { o->deck && (o->keys || o->list), "--keys and --list answer for all or for one name, and take no deck" },
         { o->schedule && !o->dry_run, "--schedule goes with --dry-run; a run shows no lists" },

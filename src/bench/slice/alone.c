@@ -4,20 +4,17 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "machine/queue/submit.h"
-#include <math.h>
 #include <string.h>
-
-/* ---- places ---- */
 
 /* Lists the operands that have bytes, by address. Returns how many. */
 static int by_address(const op *o, int list[OP_OPERANDS])
 {
     int count = 0;
     for (int i = 0; i < o->operands; i++) {
-        const tensor *t = &o->operand[i].tensor;
-        if (tensor_span(t) == 0) continue;
+        if (tensor_span(&o->operand[i].tensor) == 0) continue;
         int at = count++;
-        for (; at > 0 && o->operand[list[at - 1]].tensor.data > t->data; at--) list[at] = list[at - 1];
+        for (; at > 0 && o->operand[list[at - 1]].tensor.data > o->operand[i].tensor.data; at--)
+            list[at] = list[at - 1];
         list[at] = i;
     }
     return count;
@@ -29,7 +26,7 @@ op alone_on_paper(const op *noted, size_t *bytes)
     op o = *noted;
     arena paper;
     int list[OP_OPERANDS], count = by_address(noted, list);
-    size_t end = 0, moved = 0; /* of the overlapping operands so far: their end before, and by how much they move */
+    size_t end = 0, moved = 0; /* of the overlapping operands so far: where they end, and by how much they move */
     arena_open(&paper, NULL, 0);
     *bytes = 0;
     for (int i = 0; i < o.operands; i++)
@@ -45,46 +42,16 @@ op alone_on_paper(const op *noted, size_t *bytes)
     return o;
 }
 
-op alone_in(const op *on_paper, char *memory)
-{
-    op o = *on_paper;
-    for (int i = 0; i < o.operands; i++) {
-        tensor *t = &o.operand[i].tensor;
-        if (tensor_present(t)) t->data = memory + arena_paper_offset(t->data);
-    }
-    return o;
-}
-
 /* ---- values ---- */
-
-/* All elements that the tensor spans, gaps included. */
-static tensor spanned(tensor t) { return tensor_2d(t.data, t.type, 1, (int64_t)(tensor_span(&t) / dtype_bytes(t.type))); }
-
-static bool is_named(const char *name, const char *ending)
-{
-    size_t length = strlen(name), of_ending = strlen(ending);
-    return length >= of_ending && strcmp(name + length - of_ending, ending) == 0;
-}
-
-/* Returns the number that the operand has everywhere, or NaN: normal numbers. In place, rotations keep magnitudes. */
-static double constant_of(const op *o, const char *name)
-{
-    bool rotates = o->kind == OP_ROPE_FORWARD || o->kind == OP_ROPE_BACKWARD;
-    if (is_named(name, "rstd")) return 1.0;
-    if (is_named(name, "second")) return 1e-4;
-    if (is_named(name, "lse")) return log((double)o->operand[1].tensor.dim[0]) + 0.5; /* of so many normal scores */
-    return rotates && is_named(name, "table") ? sqrt(0.5) : (double)NAN;
-}
 
 /* Returns how many values an index may have; 0: it is no index, and zero. */
 static int64_t values_of(const op *o, const char *name, int64_t vocabulary)
 {
     const tensor *first = &o->operand[0].tensor, *second = &o->operand[1].tensor;
-    if (is_named(name, "tokens") || is_named(name, "labels")) return vocabulary;
-    if (is_named(name, "choices")) return first->dim[first->dims - 1];
-    if (is_named(name, "place")) return second->dim[0];
-    if (is_named(name, "source")) return CHOICES * (o->kind == OP_PERMUTE ? second : first)->dim[0];
-    return is_named(name, "order") ? first->dim[0] : 0;
+    if (strcmp(name, "tokens") == 0 || strcmp(name, "labels") == 0) return vocabulary;
+    if (strcmp(name, "choices") == 0) return first->dim[first->dims - 1];
+    if (strcmp(name, "place") == 0) return second->dim[0];
+    return strcmp(name, "source") ? 0 : CHOICES * (o->kind == OP_PERMUTE ? second : first)->dim[0];
 }
 
 static void fill_indices(const filler *f, tensor t, int64_t values)
@@ -97,11 +64,16 @@ static void fill_indices(const filler *f, tensor t, int64_t values)
     free(index);
 }
 
-static void fill_normal(const filler *f, tensor t, double deviation)
+/* All elements that the tensor spans, gaps included. */
+static tensor spanned(tensor t)
 {
-    tensor all = spanned(t);
-    initialize_args args = { .seed = 1, .key = 1, .scale = normal_scale(deviation), .rows = 1, .columns = all.dim[1] };
-    submit(f->queue, "normal numbers", initialize_op(all, &args));
+    return tensor_2d(t.data, t.type, 1, (int64_t)(tensor_span(&t) / dtype_bytes(t.type)));
+}
+
+static void fill_normal(const filler *f, tensor t)
+{
+    initialize_args args = { .seed = 1, .key = 1, .scale = normal_scale(1.0), .rows = 1, .columns = t.dim[1] };
+    submit(f->queue, "normal numbers", initialize_op(t, &args));
 }
 
 static void fill_scale(const filler *f, tensor t, float scale)
@@ -110,33 +82,36 @@ static void fill_scale(const filler *f, tensor t, float scale)
     machine_upload(queue_machine(f->queue), t, factors);
 }
 
-/* Few normal numbers exceed LARGEST deviations. */
 static void fill_fp8(const filler *f, tensor t)
 {
-    enum { LARGEST = 5, FACTORS_BYTES = 256, MOST = (FILLER_BYTES - FACTORS_BYTES) / 2 };
-    tensor factors = tensor_1d(f->seed, F32, FP8_FACTORS), all = spanned(t);
-    fill_scale(f, factors, fp8_largest(t.type) / LARGEST);
-    fill_normal(f, tensor_1d(f->seed + FACTORS_BYTES, BF16, MOST), 1.0);
-    for (int64_t at = 0; at < all.dim[1]; at += MOST) {
-        int64_t n = all.dim[1] - at < MOST ? all.dim[1] - at : MOST;
-        tensor codes = tensor_slice(all, 1, at, n);
-        codes.scale = factors.data;
-        submit(f->queue, "FP8 values",
-               quantize_op(tensor_2d(f->seed + FACTORS_BYTES, BF16, 1, n), (encoding){ .codes = codes }));
+    enum { DEVIATIONS = 5, FACTORS_BYTES = 256, MOST = (FILLER_BYTES - FACTORS_BYTES) / 2 };
+    fill_scale(f, tensor_1d(f->seed, F32, FP8_FACTORS), fp8_largest(t.type) / DEVIATIONS);
+    fill_normal(f, tensor_2d(f->seed + FACTORS_BYTES, BF16, 1, t.dim[1] < MOST ? t.dim[1] : MOST));
+    for (int64_t at = 0; at < t.dim[1]; at += MOST) {
+        int64_t n = t.dim[1] - at < MOST ? t.dim[1] - at : MOST;
+        tensor part = tensor_slice(t, 1, at, n), normal = tensor_2d(f->seed + FACTORS_BYTES, BF16, 1, n);
+        part.scale = (float *)f->seed;
+        submit(f->queue, "FP8 values", quantize_op(normal, (encoding){ .codes = part }));
     }
+}
+
+/* Returns whether all elements are 1: rotations that are repeated in place, norms and moments keep their size so. */
+static bool is_one(const op *o, const char *name)
+{
+    bool rotates = o->kind == OP_ROPE_FORWARD || o->kind == OP_ROPE_BACKWARD;
+    return (rotates && strcmp(name, "table") == 0) || strcmp(name, "rstd") == 0 || strcmp(name, "second") == 0;
 }
 
 static void fill_operand(const filler *f, const op *o, int i)
 {
-    const char *name = op_rules[o->kind].operand[i].name;
+    const char *name = op_rules[o->kind].operand[i].name, *scale = strstr(name, "scale");
     tensor t = o->operand[i].tensor;
-    double constant = t.type == F64 ? 1.0 : constant_of(o, name);
     if (t.type == I32) fill_indices(f, t, values_of(o, name, f->vocabulary));
     else if (t.type == U64) machine_memory_clear(f->kind, t.data, 0, tensor_span(&t));
-    else if (t.type == E4M3 || t.type == E5M2) fill_fp8(f, t);
-    else if (is_named(name, "scale")) fill_scale(f, t, 64.0f);
-    else if (isnan(constant)) fill_normal(f, t, 1.0);
-    else submit(f->queue, "constants", fill_op(tensor_flat(spanned(t)), constant));
+    else if (t.type == E4M3 || t.type == E5M2) fill_fp8(f, spanned(t));
+    else if (scale) fill_scale(f, t, 64.0f);
+    else if (t.type == F64 || is_one(o, name)) submit(f->queue, "ones", fill_op(spanned(t), 1.0));
+    else fill_normal(f, spanned(t));
 }
 
 void filler_fill(const filler *f, const op *o)

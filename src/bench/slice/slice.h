@@ -1,44 +1,38 @@
-/* slice/: every distinct operation of one rank of a case of any size, timed alone on one device or host; no transfer. */
+/* slice/: every distinct operation of one rank of a case of any size, timed alone on one device or on the host.
+ * Transfers are not run. */
 #pragma once
 #include "bench/launch/options.h"
-#include "bench/slice/sustain.h"
+#include "machine/queue/machine.h"
 #include "plan/deck/deck.h"
 #include <stdio.h>
 
 /* How operations are run: with all multiprocessors; with those that are not left to transfers; with all, next to one
- * resident block. On the host only the first. */
+ * resident block. */
 typedef enum { WITH_ALL, WITH_LEFT, WITH_RESIDENT, CONDITIONS } condition;
-
-/* One rank's step. note: its operations and how often each runs; which[i]: the slice's operation that note i is. */
+/* What is kept of an operation: quantiles of its seconds, clock and power before and after. NaN: not measured. */
+enum { MEDIAN, P10, P90, CLOCK_BEFORE, CLOCK_AFTER, POWER_BEFORE, POWER_AFTER, SUSTAINED };
 typedef struct {
-    int rank, stage;
-    int64_t layers;
-    double flops; /* of the step, as submitted */
-    preparation noted;
-    int *which;
-} sliced_rank;
+    double of[CONDITIONS][SUSTAINED];
+} sustained;
 
-/* noted: the distinct operations of all ranks, alone on paper (alone.h). */
+/* One rank. work: the distinct computing operations of its step, alone on paper (alone.h); `plain` of them come first,
+ * and read no indices. scratch[0]: bytes for any of them. */
 typedef struct {
     const bench_case *given;
-    preparation noted;
-    sustained (*of)[CONDITIONS]; /* [noted.notes] */
-    size_t operand_bytes;        /* of the largest operation */
-    int ranks, left;             /* left: multiprocessors left to transfers */
-    sliced_rank *rank;
-    double seconds; /* that each operation ran at least */
+    int rank, stage, left, plain; /* left: multiprocessors left to transfers */
+    int64_t layers;
+    double seconds, flops; /* that each operation runs at least; of the step */
+    preparation work;
+    size_t bytes;    /* of the largest operation's operands */
+    sustained *time; /* [work.notes] */
 } slice;
 
-/* Returns how often the rank's step runs note i: in all, or by its layers in one phase. */
-int64_t slice_times(const sliced_rank *r, int i);
-/* Returns the seconds of its computing operations: of the step; of one layer's phase for one microbatch. */
-double slice_step_seconds(const slice *s, const sliced_rank *r, condition with);
-double slice_layer_seconds(const slice *s, const sliced_rank *r, condition with, phase p);
-
-/* Prints the slice; writes it as one object for the case, one for each operation and one for each rank. */
+/* Times all operations whose times are NaN. */
+void slice_measure(slice *s);
+/* Prints the slice as a table with sums, and writes it: one object for the rank, then one for each operation. */
 void slice_print(const slice *s);
 void slice_write(const slice *s, FILE *json, const char *deck_name);
 
-/* Measures all cases of the deck as the options say. json: NULL, or where they are written. Returns false and a
- * sentence if nothing can be measured. */
+/* Slices of all cases of the deck, as the options say. json: NULL, or where they are written. Returns false and a
+ * sentence if a case has none. */
 bool slice_deck(const deck *d, const options *o, FILE *json, char *why, size_t length);

@@ -1,115 +1,120 @@
-/* Sustained runs of one operation. */
-#include "bench/slice/sustain.h"
+/* Sustained runs: each operation of a slice again and again, in memory that holds the largest. */
 #include "base/clock.h"
-#include "base/memory.h"
 #include "bench/health/statistics.h"
 #include "bench/launch/case_machine.h"
+#include "bench/slice/alone.h"
+#include "bench/slice/slice.h"
 #include "machine/queue/submit.h"
-#include "machine/sample/sampler.h"
-#include <math.h>
 
 enum { PAGE = 4096, SLACK = 64 << 10, BATCHES = 50, MOST_BATCHES = 400, LEAST_BATCHES = 3, MOST_RUNS = 1 << 14 };
+enum { LOAD = 5 }; /* the first operation runs so many times as long, so that clocks settle */
+
+/* Operations take turns in so many places: they find their operands in no cache. */
+enum { PLACES = 4 };
+typedef struct {
+    op at[PLACES];
+    int places;
+} placed_op;
+
+/* One machine and its memory: [operands][filler's seed][scratch]. */
+typedef struct {
+    machine *machine;
+    queue *queue;
+    char *operands;
+    size_t operand_bytes;
+    filler filler;
+} bench;
 
 static size_t padded(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
 
-/* An operation that reads indices is not tried out where others leave their numbers. */
-static bool has_indices(const op *o)
+/* Operations that read indices are not tried out here, where others leave their numbers. */
+static bench bench_open(const slice *s, char *memory, size_t bytes, int left)
 {
-    bool any = false;
-    for (int i = 0; i < o->operands; i++) any |= o->operand[i].tensor.type == I32;
-    return any;
+    machine_options on = case_machine(s->given);
+    on.hostile = on.prove_access = false;
+    on.tuning.transfer_multiprocessors = left;
+    size_t operands = bytes - FILLER_BYTES - padded(s->work.scratch[0]);
+    bench b = { .machine = machine_open(&on), .operands = memory, .operand_bytes = operands };
+    preparation tried = s->work;
+    tried.notes = s->plain;
+    machine_tune(b.machine, &tried, memory, bytes);
+    b.queue = machine_queue(b.machine, "slice");
+    b.filler = (filler){ b.queue, on.kind, memory + operands, s->given->model.vocabulary };
+    queue_set_scratch(b.queue, memory + operands + FILLER_BYTES, s->work.scratch[0]);
+    return b;
 }
 
-static void tune(const sustainer *s, const preparation *p, size_t bytes)
-{
-    preparation tried = { .note = allocate(p->notes, sizeof *tried.note, "notes of operations") };
-    for (int i = 0; i < p->notes; i++)
-        if (!has_indices(&p->note[i].op)) tried.note[tried.notes++] = p->note[i];
-    machine_tune(s->machine, &tried, s->operands, bytes);
-    preparation_free(&tried);
-}
-
-sustainer sustainer_open(const bench_case *c, const preparation *p, size_t operand_bytes, int left, double seconds)
-{
-    machine_options options = case_machine(c);
-    options.hostile = options.prove_access = false;
-    options.tuning.transfer_multiprocessors = left;
-    size_t operands = padded(operand_bytes + SLACK), bytes = operands + FILLER_BYTES + padded(p->scratch[0]);
-    sustainer s = { .kind = options.kind, .operand_bytes = operands, .seconds = seconds };
-    s.taken = machine_memory_take(s.kind, bytes + PAGE);
-    s.operands = (char *)s.taken + (-(uintptr_t)s.taken & (PAGE - 1));
-    s.machine = machine_open(&options);
-    s.queue = machine_queue(s.machine, "slice");
-    s.sampler = machine_sampler(s.kind);
-    s.filler = (filler){ s.queue, s.kind, s.operands + operands, c->model.vocabulary };
-    queue_set_scratch(s.queue, s.filler.seed + FILLER_BYTES, p->scratch[0]);
-    tune(&s, p, bytes);
-    return s;
-}
-
-void sustainer_close(sustainer *s)
-{
-    sampler_close(s->sampler);
-    machine_close(s->machine);
-    machine_memory_give_back(s->kind, s->taken);
-}
-
-placed_op sustain_place(const sustainer *s, const op_note *n)
+static placed_op placed(const bench *b, const op *alone)
 {
     placed_op o = { .places = 0 };
-    size_t bytes = padded((size_t)1);
-    for (int i = 0; i < n->op.operands; i++) {
-        const tensor *t = &n->op.operand[i].tensor;
-        size_t end = tensor_span(t) ? arena_paper_offset(t->data) + tensor_span(t) : 0;
-        if (end > bytes) bytes = padded(end);
-    }
-    for (; o.places < SUSTAIN_PLACES && (size_t)(o.places + 1) * bytes <= s->operand_bytes; o.places++) {
-        o.at[o.places] = alone_in(&n->op, s->operands + (size_t)o.places * bytes);
-        filler_fill(&s->filler, &o.at[o.places]);
+    size_t bytes;
+    alone_on_paper(alone, &bytes);
+    for (; o.places < PLACES && (size_t)(o.places + 1) * padded(bytes) <= b->operand_bytes; o.places++) {
+        op *to = &o.at[o.places];
+        *to = *alone;
+        for (int i = 0; i < alone->operands; i++) {
+            tensor *t = &to->operand[i].tensor;
+            if (tensor_present(t))
+                t->data = b->operands + (size_t)o.places * padded(bytes) + arena_paper_offset(t->data);
+        }
+        filler_fill(&b->filler, to);
     }
     return o;
 }
 
 /* Returns the mean seconds of so many runs. */
-static double run_batch(const sustainer *s, const placed_op *o, int64_t runs)
+static double run_batch(const bench *b, const placed_op *o, int64_t runs)
 {
-    tally *t = machine_tally(s->machine);
+    tally *t = machine_tally(b->machine);
     tally_clear(t);
-    for (int64_t i = 0; i < runs; i++) submit(s->queue, "slice", o->at[i % o->places]);
-    machine_sync(s->machine);
+    for (int64_t i = 0; i < runs; i++) submit(b->queue, "slice", o->at[i % o->places]);
+    machine_sync(b->machine);
     return t->kind[o->at[0].kind].seconds / (double)runs;
 }
 
-/* As many runs as make a batch long beside a clock's tick. */
-static int64_t runs_of_batch(const sustainer *s, const placed_op *o, double seconds)
+/* Runs it for so many seconds, in batches that are long beside a clock's tick. */
+static void sustain(const bench *b, const placed_op *o, double seconds, double to[SUSTAINED])
 {
-    double fitting = seconds / BATCHES / fmax(run_batch(s, o, 1), 1e-9);
-    return fitting < 1.0 ? 1 : fitting > MOST_RUNS ? MOST_RUNS : (int64_t)fitting;
+    double part[MOST_BATCHES], fitting = seconds / BATCHES / (run_batch(b, o, 1) + 1e-9);
+    int64_t count = 0, runs = fitting < 1.0 ? 1 : fitting > MOST_RUNS ? MOST_RUNS : (int64_t)fitting;
+    machine_device before = machine_device_of(b->filler.kind);
+    double until = clock_seconds() + seconds;
+    while (count < LEAST_BATCHES || (count < MOST_BATCHES && clock_seconds() < until))
+        part[count++] = run_batch(b, o, runs);
+    machine_device after = machine_device_of(b->filler.kind);
+    sort_numbers(part, count);
+    to[MEDIAN] = quantile(part, count, 0.5), to[P10] = quantile(part, count, 0.1), to[P90] = quantile(part, count, 0.9);
+    to[CLOCK_BEFORE] = before.clock_hertz, to[CLOCK_AFTER] = after.clock_hertz;
+    to[POWER_BEFORE] = before.power_watts, to[POWER_AFTER] = after.power_watts;
 }
 
-static void look(sustained *r, sample_report samples)
+/* What runs next to a resident block has run before: loading a kernel would wait for that block. */
+static void time_all(slice *s, const bench *b, condition with)
 {
-    for (int i = 0; i < 2; i++) {
-        const machine_sample *x = samples.count ? &samples.list[i ? samples.count - 1 : 0] : NULL;
-        r->clock_hertz[i] = !x ? (double)NAN : isnan(x->clock_hertz) ? x->core_hertz : x->clock_hertz;
-        r->power_watts[i] = x ? x->power_watts : (double)NAN;
+    double load = LOAD * s->seconds;
+    for (int i = 0; i < s->work.notes; i++) {
+        double(*to)[SUSTAINED] = s->time[i].of;
+        if (to[with][MEDIAN] >= 0.0) continue;
+        placed_op o = placed(b, &s->work.note[i].op);
+        if (load > 0.0) sustain(b, &o, load, to[with]);
+        load = 0.0;
+        sustain(b, &o, s->seconds, to[with]);
+        if (with != WITH_ALL || !machine_occupy(b->filler.kind, true)) continue;
+        sustain(b, &o, s->seconds, to[WITH_RESIDENT]);
+        machine_occupy(b->filler.kind, false);
     }
 }
 
-sustained sustain(sustainer *s, const placed_op *o, double seconds, bool occupied)
+void slice_measure(slice *s)
 {
-    sustained r = { NAN, NAN, NAN, { NAN, NAN }, { NAN, NAN } };
-    double part[MOST_BATCHES];
-    int64_t count = 0, runs = runs_of_batch(s, o, seconds);
-    if (occupied && !machine_occupy(s->kind, true)) return r;
-    double until = clock_seconds() + seconds;
-    sampler_begin(s->sampler);
-    while (count < LEAST_BATCHES || (count < MOST_BATCHES && clock_seconds() < until))
-        part[count++] = run_batch(s, o, runs);
-    sampler_end(s->sampler);
-    if (occupied) machine_occupy(s->kind, false);
-    look(&r, sampler_read(s->sampler));
-    sort_numbers(part, count);
-    r.median = quantile(part, count, 0.5), r.p10 = quantile(part, count, 0.1), r.p90 = quantile(part, count, 0.9);
-    return r;
+    machine_kind kind = case_machine(s->given).kind;
+    size_t bytes = padded(s->bytes + SLACK) + FILLER_BYTES + padded(s->work.scratch[0]);
+    char *taken = machine_memory_take(kind, bytes + PAGE), *memory = taken + (-(uintptr_t)taken & (PAGE - 1));
+    bool twice = kind == MACHINE_CUDA && s->left;
+    for (condition with = WITH_ALL; with <= (twice ? WITH_LEFT : WITH_ALL); with++) {
+        bench b = bench_open(s, memory, bytes, with == WITH_LEFT ? s->left : 0);
+        time_all(s, &b, with);
+        machine_close(b.machine);
+    }
+    machine_memory_give_back(kind, taken);
 }

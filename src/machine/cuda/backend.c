@@ -3,11 +3,11 @@
 #include "machine/cuda/device/device.h"
 #include "machine/cuda/device/environment.h"
 #include "machine/cuda/device/memory.h"
-#include "machine/cuda/device/resident.h"
 #include "machine/cuda/executor.h"
 #include "machine/cuda/products/matmul.h"
 #include "machine/cuda/transfers/communicators.h"
 #include "machine/cuda/transfers/nccl_defects.h"
+#include "machine/cuda/transfers/resident.h"
 #include "machine/cuda/transfers/windows.h"
 #include "machine/cuda/versions.h"
 #include <cuda_profiler_api.h>

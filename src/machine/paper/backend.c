@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "machine/op/activity.h"
 #include <stdio.h>
-#include <string.h>
 
 /* Kernels are chosen by formats, shapes and alignment. */
 static bool operands_alike(const operand *a, const operand *b)
@@ -45,22 +44,12 @@ static op_note *noted(preparation *p, const op *o)
     return n;
 }
 
-/* Counts begin again with each step. */
-static void begin_step(preparation *p, int64_t step)
-{
-    p->step = step;
-    for (int i = 0; i < p->notes; i++) {
-        memset(p->note[i].times, 0, sizeof p->note[i].times);
-        memset(p->note[i].of_layers, 0, sizeof p->note[i].of_layers);
-    }
-}
-
 /* Notes the operation if no other like it was noted, and counts it. */
 static void note(preparation *p, const op *o)
 {
     if (o->operands == 0) return;
-    if (o->origin.step != p->step) begin_step(p, o->origin.step);
     op_note *n = noted(p, o);
+    if (o->origin.step != COUNTED_STEP) return;
     n->times[o->origin.phase]++;
     n->of_layers[o->origin.phase] += o->origin.layer >= 0;
 }

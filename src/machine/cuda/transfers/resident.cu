@@ -1,6 +1,6 @@
 /* A block that holds a multiprocessor as a transfer's kernel does: with all shared memory that a block can have. */
-#include "machine/cuda/device/resident.h"
 #include "machine/cuda/kernels/ptx.cuh"
+#include "machine/cuda/transfers/resident.h"
 
 enum { THREADS = 512 };
 
