@@ -66,6 +66,11 @@ for arguments, words in ((["--nonsense"], "--nonsense is no option"),
                          (["--device-memory", "141", "gsw.dat"], "--device-memory goes with --dry-run"),
                          (["--keys", "tensor", "pipeline"], "answer for all or for one name"),
                          (["--ranks", "8", "gsw.dat"], "--ranks goes with --dry-run"),
+                         (["--slice", "gsw.dat"], "--slice needs --ranks N"),
+                         (["--slice", "gsw.dat", "--ranks", "8", "--rank", "0", "--stages"], "give one of them"),
+                         (["--slice", "gsw.dat", "--ranks", "8", "--rank", "-1"], "--rank -1: give a rank"),
+                         (["--slice", "gsw.dat", "--ranks", "8", "--seconds", "0"], "--seconds 0: give how long"),
+                         (["--rank", "1", "gsw.dat"], "go with --slice"),
                          (["/nowhere.dat"], "cannot be read"), (["inputs"], "it is a folder")):
     run = alone(*arguments)
     tap.ok(run.returncode == 2 and words in run.stderr and run.stdout == "", f"refused: xgsw {' '.join(arguments)}",

@@ -5,6 +5,7 @@
 #include "bench/launch/case_machine.h"
 #include "bench/slice/alone.h"
 #include "plan/model/chunks.h"
+#include "plan/model/room.h"
 #include "train/measure.h"
 #include <math.h>
 
@@ -23,14 +24,16 @@ static void add_work(slice *s, const preparation *noted, bool indices)
     }
 }
 
+/* Copy engines move what lies within a node of 8 GPUs. */
 static slice slice_open(const bench_case *c, int rank, double seconds)
 {
+    enum { NODE = 8 };
     mesh m;
     const trainer_options o = { .machine = case_machine(c) };
     mesh_open(&m, &c->layout, rank, MESH_PAPER);
     measure paper = measure_case(c, &m, &o);
     slice s = { .given = c, .rank = rank, .stage = m.at[AXIS_PIPELINE], .seconds = seconds };
-    s.left = o.machine.tuning.transfer_multiprocessors;
+    s.left = room_of(c, s.stage, room_moved_within(&c->layout, NODE)).left;
     s.layers = stage_layers(c, s.stage);
     s.flops = tally_flops(&paper.step);
     s.work.note = allocate(paper.prepared.notes, sizeof *s.work.note, "operations of a slice");
@@ -51,14 +54,14 @@ static void slice_close(slice *s)
     free(s->time);
 }
 
-/* Copies the times of operations that an earlier rank has, too. Returns whether others are left, which are NaN. */
+/* Copies the times of operations that an earlier rank has, too, with as many multiprocessors left to transfers. Returns whether others are left, which are NaN. */
 static bool take_known(slice *s, const slice *earlier, int ranks)
 {
     bool left = false;
     for (int i = 0; i < s->work.notes; i++) {
         for (int k = 0; k < CONDITIONS * SUSTAINED; k++) s->time[i].of[k / SUSTAINED][k % SUSTAINED] = NAN;
         for (int r = 0; r < ranks; r++)
-            for (int k = 0; k < earlier[r].work.notes; k++)
+            for (int k = 0; k < earlier[r].work.notes && earlier[r].left == s->left; k++)
                 if (ops_alike(&earlier[r].work.note[k].op, &s->work.note[i].op)) s->time[i] = earlier[r].time[k];
         left |= isnan(s->time[i].of[WITH_ALL][MEDIAN]);
     }

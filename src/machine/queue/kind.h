@@ -63,8 +63,8 @@ const char *machine_transfers(machine_kind kind, char *text, size_t length);
 
 /* Memory for an arena on that kind of machine. */
 void *machine_memory_take(machine_kind kind, size_t bytes);
-/* The same for ranks whose collectives in those groups lie at equal offsets of as many bytes. Collective over `all`, which
- * holds the groups. No groups: memory of this rank alone. */
+/* The same for ranks whose collectives in those groups lie at equal offsets of as many bytes. Collective over `all`,
+ * which holds the groups. No groups: memory of this rank alone. */
 void *machine_window_take(machine_kind kind, size_t bytes, struct group *const *of, int groups, struct group *all);
 /* The arenas to come are at most so large; the same on all ranks. */
 void machine_window_reserve(machine_kind kind, size_t bytes);
