@@ -54,7 +54,8 @@ static void slice_close(slice *s)
     free(s->time);
 }
 
-/* Copies the times of operations that an earlier rank has, too, with as many multiprocessors left to transfers. Returns whether others are left, which are NaN. */
+/* Copies the times of operations that an earlier rank has, too, with as many multiprocessors left to transfers. Returns
+ * whether others are left, which are NaN. */
 static bool take_known(slice *s, const slice *earlier, int ranks)
 {
     bool left = false;
