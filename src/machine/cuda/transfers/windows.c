@@ -160,6 +160,7 @@ const char *cuda_window_words(char *text, size_t length)
     bool any = world_ranks() > 1 && nccl_load(text, length) && ncclGetVersion(&version) == ncclSuccess;
     text[0] = 0;
     say_windows(means, sizeof means);
-    if (any) snprintf(text, length, "NCCL %d.%d.%d, %s", version / 10000, version % 10000 / 100, version % 100, means);
+    if (any)
+        snprintf(text, length, "NCCL %d.%d.%d, %s", version / 10000, version % 10000 / 100, version % 100, means);
     return text;
 }
