@@ -182,7 +182,7 @@ SHIMS   := $(SHIM_C:validation/%.c=$(BUILD)/shims/%.so)
 CURVES  := $(patsubst validation/%.dat,build/%.curve,$(filter-out %-fp8.dat,$(wildcard validation/float64/*.dat)))
 # Unit tests that `make check-cuda` and run/gpu-acceptance run, some of them the emulator's too.
 CUDA_UNITS = $(if $(NVCC),$(shell \
-               (validation/suite cuda; sed -n 's/^[a-z].* check //p' validation/cuda/acceptance.list) \
+               (validation/suite cuda; sed -n 's/^[a-z0-9-]* *[0-9]* check //p' validation/cuda/acceptance.list) \
                | sed -n 's|^\([a-z_0-9]*\)\( .*\)*$$|$(BUILD)/units/\1|p' | sort -u))
 CUDA_NAMES = $(notdir $(CUDA_UNITS))
 
