@@ -9,7 +9,9 @@ typedef int test_main(int argc, char **argv);
 typedef mark test_submit(queue *q, const op *o);
 
 /* Only tests of operations have a submit of their own; of the others the address is NULL. */
-#define TEST(name) extern test_main main_##name; __attribute__((weak)) extern test_submit submit_##name;
+#define TEST(name)                                                                                                     \
+    extern test_main main_##name;                                                                                      \
+    __attribute__((weak)) extern test_submit submit_##name;
 TESTS
 #undef TEST
 #define TEST(name) { #name, main_##name, submit_##name },

@@ -1,5 +1,5 @@
 # The emulator: src/ with machine/cuda/ in it, its kernels compiled as C++, against the fakes of validation/emulator.
-#   make emulator            build/emulator/xgsw-emulator and the tests that validation/tests.list marks emulator or cuda
+#   make emulator            build/emulator/xgsw-emulator and the tests marked emulator or cuda in validation/tests.list
 #   make emulator-parts      the two libraries alone: libxgsw.a, libemulator.a
 #   make build/emulator/units/NAME    one test: NAME.c of validation/units, or NAME.c(pp) of validation/emulator/tests
 
