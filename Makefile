@@ -11,7 +11,7 @@ CUDA_HOME  ?=#          where CUDA lies, if nvcc is not on the path
 CUDA_ARCH  ?= 90a#      GPUs to build for, e.g. "80 90a 100"
 HDF5_DIR   ?=#          where HDF5 lies, if not where Debian puts it
 ONEDNN_DIR ?=#          where oneDNN lies, if not under /usr
-BUNDLE     ?= build/bundle#     the folder that `make bundle` lays out, and BUNDLE.tar.gz beside it
+BUNDLE     ?= build/bundle#     the folder that `make bundle` lays out; the archive is BUNDLE.tar.gz
 BUNDLE_MARCH ?= x86-64-v3#      the processor that the bundle is built for
 BUNDLE_CUDA ?= 0#       1: the bundle holds cuBLASLt, cuDNN and NCCL too (more than a gigabyte)
 PREFIX     ?= /usr/local#       where `make install` puts it
@@ -21,6 +21,7 @@ PROVE      ?= prove --timer
 PORTABLE := 0#          1: as `make bundle` builds
 PROGRAM := $(if $(filter 1,$(PORTABLE)),build/portable/)$(if $(filter 1,$(DEBUG)),xgsw-debug,xgsw)
 BUILD   := build/$(if $(filter 1,$(PORTABLE)),portable/)$(notdir $(MPICC))$(if $(filter 1,$(DEBUG)),-debug)
+GPU_BUILD := build/$(notdir $(MPICC))#  kernels do not depend on the host's processor
 Q       := $(if $(filter 1,$(V)),,@)
 
 # Compile on all cores; a -j on the command line wins.
@@ -135,9 +136,9 @@ CFLAGS   := -std=c11 -D_GNU_SOURCE $(OPTIMIZE) -march=$(MARCH) -fopenmp -fno-mat
 CPPFLAGS := -Isrc -DXGSW_SHARED="static inline" -DXGSW_EXTERN=extern $(HDF5_CFLAGS) $(call FROM_DIR,$(ONEDNN_DIR)) \
             $(call FROM_DIR,$(CUDA_FROM))
 LIBS     := $(HDF5_LIBS) $(call LIBS_DIR,$(ONEDNN_DIR)) -ldnnl -lm
-# A bundle's libraries lie in lib/ beside the program, MPI's in mpi/lib/, and find each other there too.
+# In a bundle, the program and all libraries search lib/, lib/absent/ (run/bundle) and MPI's mpi/lib/.
 LIBS     += $(if $(filter 1,$(PORTABLE)),-Wl$(,)--disable-new-dtags -Wl$(,)-rpath$(,)$(subst $() ,:,$(foreach folder,\
-              lib ../lib mpi/lib ../mpi/lib,'$$ORIGIN/$(folder)')))
+              lib lib/absent mpi/lib,'$$ORIGIN/$(folder)' '$$ORIGIN/../$(folder)')))
 COMPILE   = $(MPICC) $(CFLAGS) $(CPPFLAGS) -MMD -MP -c
 # The CUDA runtime is linked in; cuBLASLt, NCCL, cuDNN and NVML are loaded by the run that needs them.
 CUDA_FLAGS := -DXGSW_CUBLASLT='"libcublasLt.so.$(firstword $(subst ., ,$(NVCC_SAYS)))"' \
@@ -162,14 +163,14 @@ ABSENT  := $(NO_NVTX) \
              $(filter-out %/cuda_absent.c,$(filter src/machine/cuda/%,$(ALL_C))))
 SOURCES := $(filter-out $(ABSENT) $(ONEDNNS),$(ALL_C)) $(ONEDNN)
 KERNELS := $(if $(NVCC),$(sort $(shell find src/machine/cuda -name "*.cu")))
-OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(KERNELS:%.cu=$(BUILD)/%.cu.o)
+OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(KERNELS:%.cu=$(GPU_BUILD)/%.cu.o)
 PARTS   := $(filter-out $(BUILD)/src/main.o,$(OBJECTS)) $(BUILD)/build_info.o
 TEST_C  := $(sort $(shell find validation -name "*.c"))
 UNIT_C  := $(filter validation/units/%,$(TEST_C))
 BENCH_C := $(filter validation/bench/%,$(TEST_C))
 FUZZ_C  := $(filter validation/fuzz/%,$(TEST_C))
 # All others are libraries that tests preload into a run.
-SHIM_C  := $(filter-out $(UNIT_C) $(BENCH_C) $(FUZZ_C) validation/emulator/%,$(TEST_C))
+SHIM_C  := $(filter-out $(UNIT_C) $(BENCH_C) $(FUZZ_C) validation/emulator/% validation/cuda/tests.c,$(TEST_C))
 FUZZING := $(wildcard $(shell clang -print-resource-dir 2>/dev/null)/lib/linux/libclang_rt.fuzzer-$(shell uname -m).a)
 NO_UNIT := $(if $(HAS_CUDNN),,$(filter %/cudnn_kernels.c,$(UNIT_C)))
 LEFT_OUT = $(foreach file,$(NO_UNIT),$(file) (no cudnn_backend.h)) \
@@ -181,8 +182,9 @@ SHIMS   := $(SHIM_C:validation/%.c=$(BUILD)/shims/%.so)
 CURVES  := $(patsubst validation/%.dat,build/%.curve,$(filter-out %-fp8.dat,$(wildcard validation/float64/*.dat)))
 # Unit tests that `make check-cuda` and run/gpu-acceptance run, some of them the emulator's too.
 CUDA_UNITS = $(if $(NVCC),$(shell \
-               (validation/suite cuda; sed -n 's/^[a-z].* check //p' validation/cuda/acceptance.list) \
+               (validation/suite cuda; sed -n 's/^[a-z0-9-]* *[0-9]* check //p' validation/cuda/acceptance.list) \
                | sed -n 's|^\([a-z_0-9]*\)\( .*\)*$$|$(BUILD)/units/\1|p' | sort -u))
+CUDA_NAMES = $(notdir $(CUDA_UNITS))
 
 # --- Targets ------------------------------------------------------------------------------------------------------
 
@@ -211,12 +213,12 @@ bundle: ## install what is missing, lay out a folder (BUNDLE) that runs on nodes
 	@run/setup bundle
 	@$(MAKE) PORTABLE=1 MARCH=$(BUNDLE_MARCH) bundle-parts
 	@run/bundle -o $(BUNDLE) -x build/portable/xgsw $(if $(filter 1,$(BUNDLE_CUDA)),-c $(CUDA_FROM)) \
-	  $(CUDA_UNITS:$(BUILD)/%=build/portable/$(notdir $(MPICC))/%)
+	  $(if $(NVCC),-v $(NVCC_SAYS) -t build/portable/$(notdir $(MPICC))/units/tests $(CUDA_NAMES))
 
 install: all ## install program, decks, launchers and a module file below PREFIX, a path that all nodes see
 	@run/install -x ./$(PROGRAM) $(if $(DESTDIR),-d $(DESTDIR)) $(PREFIX)
 
-bundle-parts: $(PROGRAM) $(CUDA_UNITS) $(CURVES)
+bundle-parts: $(PROGRAM) $(if $(NVCC),$(BUILD)/units/tests) $(CURVES)
 
 bench: all $(BENCHES) ## time the hot pieces
 	@XGSW=./$(PROGRAM) BUILD=$(BUILD) validation/bench/run
@@ -263,7 +265,7 @@ keep = @mkdir -p $(@D); printf '%s\n' $1 | cmp -s - $@ || printf '%s\n' $1 > $@
 $(BUILD)/flags: FORCE | found
 	$(call keep,'$(COMPILE) $(LIBS) $(CUDA_LIBS)' '$(MPI_SHOW)' '$(COMPILER)')
 
-$(BUILD)/kernel_flags: FORCE | found
+$(GPU_BUILD)/kernel_flags: FORCE | found
 	$(call keep,'$(subst ",,$(subst ',,$(NVCC) $(NVCC_FLAGS)))' '$(NVCC_SAYS)')
 
 build/$(PROGRAM).linked: FORCE | found
@@ -294,7 +296,7 @@ $(BUILD)/src/base/processor.o: private COMPILE := $(filter-out -march=%,$(COMPIL
 $(addprefix $(BUILD)/src/machine/cuda/,device/libraries.o cudnn/cudnn_graph.o device/nvml.o): CPPFLAGS += $(CUDA_FLAGS)
 
 # What ptxas says of each kernel is read by validation/cuda/machine_code.t.
-$(BUILD)/src/%.cu.o: src/%.cu $(BUILD)/kernel_flags
+$(GPU_BUILD)/src/%.cu.o: src/%.cu $(GPU_BUILD)/kernel_flags
 	@mkdir -p $(@D); echo '  compile $<'
 	$(Q)$(NVCC) $(NVCC_FLAGS) -MMD -MP -c $< -o $@ 2>$(@:.o=.ptxas) || { cat $(@:.o=.ptxas) >&2; exit 1; }
 
@@ -310,6 +312,17 @@ $(BUILD)/units/%: %.c $(PARTS) $(BUILD)/flags
 	@mkdir -p $(@D); echo '  test    $<'
 	$(Q)$(MPICC) $(CFLAGS) -Ivalidation $(CPPFLAGS) -MMD -MP $< $(filter %.o,$^) $(LIBS) $(CUDA_LIBS) $(WRAP) \
 	  -lcmocka -o $@
+
+# The bundle's tests are one program (validation/cuda/tests.c): 21 programs would hold the kernels 21 times.
+$(BUILD)/units/%.test.o: %.c $(BUILD)/flags
+	@mkdir -p $(@D); echo '  test    $<'
+	$(Q)$(COMPILE) -Ivalidation $< -o $@
+	$(Q)objcopy --redefine-sym main=main_$* --redefine-sym __wrap_op_submit=submit_$* $@
+$(BUILD)/units/tests: WRAP := -Wl,--wrap=op_submit
+$(BUILD)/units/tests: validation/cuda/tests.c $(CUDA_NAMES:%=$(BUILD)/units/%.test.o) $(PARTS) $(BUILD)/flags
+	@echo '  link    $@'
+	$(Q)$(MPICC) $(CFLAGS) $(CPPFLAGS) -DTESTS="$(foreach name,$(CUDA_NAMES),TEST($(name)))" $< $(filter %.o,$^) \
+	  $(LIBS) $(CUDA_LIBS) $(WRAP) -lcmocka -o $@
 
 $(BUILD)/bench/%: validation/bench/%.c $(PARTS) $(BUILD)/flags
 	@mkdir -p $(@D); echo '  bench   $<'
@@ -340,7 +353,7 @@ build/float64/%.curve: validation/float64/%.dat $(wildcard validation/float64/*.
 src/%.c src/%.cu validation/%.c validation/%.cpp: ;
 %.d: ;
 
--include $(OBJECTS:.o=.d) $(BUILD)/build_info.d $(UNITS:=.d) $(CUDA_UNITS:=.d)
+-include $(OBJECTS:.o=.d) $(BUILD)/build_info.d $(UNITS:=.d) $(CUDA_UNITS:=.d) $(CUDA_UNITS:=.test.d)
 
 # --- The tests' emulator of a GPU ---------------------------------------------------------------------------------
 

@@ -1,5 +1,4 @@
-"""What run/gpu-acceptance says of its parts: results.jsonl and summary.txt, from their logs, decks and looks at the
-GPU."""
+"""Writes results.jsonl and summary.txt of run/gpu-acceptance from the logs, decks and GPU samples of its parts."""
 import collections
 import json
 import re
@@ -120,7 +119,7 @@ def profile(part, line):
 
 
 def failures(run, part, found):
-    """The last words of what did not pass."""
+    """Returns the telling lines of a part that did not pass."""
     noise = r"ok |XGSW_RESULT|-{20}|mpirun detected|.*job to be terminated|  Process name|  Exit code" \
             r"|.*was detected to have exited|--- Primary job"
     words = [line[:220] for line in lines_of(run, part) if line.strip()
@@ -177,6 +176,8 @@ def write(run, parts, outcomes, why):
     out += [text for part, line in timed if line.get("operations") for text in guarded(profile, part, line)]
     out += [text for part in parts if outcomes.get(part.name, {}).get("outcome") not in (None, "passed")
             for text in failures(run, part, outcomes[part.name])]
+    out += [f"{part.name}: {lines_of(run, part)[-1]}" for part in parts
+            if part.kind == "slice" and outcomes.get(part.name, {}).get("outcome") == "passed" and lines_of(run, part)]
     out += ["", "Part            outcome   seconds"]
     for part in parts:
         found = outcomes.get(part.name)

@@ -61,7 +61,7 @@ with tempfile.TemporaryDirectory() as folder:
                    one.stdout + one.stderr)
     for command, words in ((("run/gpu-acceptance", "--out", "/dev/null"), "/dev/null"),
                            (("run/local", "-n", "four"), "-n four: "), (("run/local", "-n", "0"), "-n 0: "),
-                           (("run/gpu-acceptance", "--out", folder, "--list", "/nowhere"), "/nowhere"),
+                           (("run/gpu-acceptance", "--out", folder, "--parts", "/nowhere"), "/nowhere"),
                            (("run/gpu-acceptance", "--out", folder, "--minutes", "0"),
                             "--minutes must be more than 0")):
         wrong = run(*command)
@@ -77,7 +77,7 @@ with tempfile.TemporaryDirectory() as folder:
     archive = os.path.join(folder, "out.tar.gz")
     with open(parts, "w", encoding="utf-8") as f:
         f.write(LIST)
-    first = run("run/gpu-acceptance", "--out", out, "--minutes", "3", "--list", parts, "--archive", archive)
+    first = run("run/gpu-acceptance", "--out", out, "--minutes", "3", "--parts", parts, "--archive", archive)
     told = first.stdout.splitlines()
     with tarfile.open(archive) as tar:
         names = {os.path.basename(name) for name in tar.getnames()}
@@ -96,13 +96,13 @@ with tempfile.TemporaryDirectory() as folder:
            "parts that belong together need time for all", first.stdout)
     tap.ok(os.path.getsize(os.path.join(out, "quick.h5")) > 0
            and os.path.getsize(os.path.join(out, "results.jsonl")) > 0, "it leaves records and result lines")
-    again = run("run/gpu-acceptance", "--out", out, "--minutes", "3", "--list", parts)
+    again = run("run/gpu-acceptance", "--out", out, "--minutes", "3", "--parts", parts)
     tap.ok(": deck" not in again.stdout and "quick" in again.stdout, "run again it repeats nothing that has ended",
            again.stdout + again.stderr)
     # Ended in its middle, as a machine's owner does: the part before stays, nothing runs on.
     with open(parts, "w", encoding="utf-8") as f:
         f.write(LIST.replace("endless 3 ", "endless 90 "))
-    ended = subprocess.Popen(["run/gpu-acceptance", "--out", out + "2", "--minutes", "3", "--list", parts],
+    ended = subprocess.Popen(["run/gpu-acceptance", "--out", out + "2", "--minutes", "3", "--parts", parts],
                              env=dict(os.environ, CUDA_VISIBLE_DEVICES=""),
                              stdout=subprocess.PIPE, text=True)
     while line := ended.stdout.readline():

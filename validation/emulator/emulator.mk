@@ -1,5 +1,5 @@
 # The emulator: src/ with machine/cuda/ in it, its kernels compiled as C++, against the fakes of validation/emulator.
-#   make emulator            build/emulator/xgsw-emulator and the tests that validation/tests.list marks emulator
+#   make emulator            build/emulator/xgsw-emulator and the tests marked emulator or cuda in validation/tests.list
 #   make emulator-parts      the two libraries alone: libxgsw.a, libemulator.a
 #   make build/emulator/units/NAME    one test: NAME.c of validation/units, or NAME.c(pp) of validation/emulator/tests
 
@@ -26,7 +26,7 @@ EMULATOR_TESTS    := $(wildcard validation/emulator/tests/*.c validation/emulato
 EMULATOR_OBJECTS  := $(patsubst %,$(EMULATOR)/%.o,$(filter-out src/main.c,$(EMULATOR_SOURCES))) \
                      $(EMULATOR)/build_info.c.o
 EMULATOR_UNITS    := $(addprefix $(EMULATOR)/units/,$(sort $(basename $(notdir $(EMULATOR_TESTS))) \
-                     $(shell validation/suite all | sed -n 's|^\([a-z_0-9]*\) .*emulator.*|\1|p')))
+                     $(shell validation/suite all | sed -n 's/^\([a-z_0-9]*\) .*\(emulator\|cuda\).*/\1/p')))
 
 .PHONY: emulator-parts emulator-units
 emulator: $(EMULATOR)/xgsw-emulator emulator-units

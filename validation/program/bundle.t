@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The bundle where there is nothing: a root of a shell, some of its tools and the C library. There it runs on one node,
-# and by run/launch on two that share only the bundle and a network (names of their own, memory of their own; a script
-# stands in for ssh). Without its mpi folder it runs under the Open MPI of this machine. Prints TAP.
+# The bundle, unpacked from its archive in a root that has only a shell, some tools, Python and the C library. There it
+# runs on one node, and by run/launch on two that share only the bundle and a network (a script replaces ssh). Without
+# its folder mpi it runs under the Open MPI of this machine. If CUDA's toolkit is installed, the bundle holds CUDA and
+# the tests for GPUs. Prints TAP.
 set -uo pipefail
 skip() { echo "1..0 # SKIP $1"; exit 0; }
 [ "$(id -u)" = 0 ] && unshare --mount --uts true 2>/dev/null ||
@@ -10,6 +11,7 @@ case $(./xgsw --version) in *'MPI        Open MPI'*) ;; *) skip "the bundle is O
 
 folder=$(mktemp -d) count=0 failed=0
 root=$folder/root bundle=$folder/bundle
+python=$(/usr/bin/python3 -c 'import os; print(os.path.dirname(os.__file__))')
 trap 'rm -rf "$folder"' EXIT
 check() { # STATUS DESCRIPTION [LOG]
     count=$((count + 1))
@@ -37,8 +39,10 @@ make_root() {
     local libraries name
     mkdir -p "$root"/{bin,bundle,dev,etc,proc,sys,tmp,usr}
     ln -s ../bin "$root/usr/bin"
-    copy_with_libraries bash awk basename cat cut date df dirname env grep head hostname id ldd mkdir mount nproc \
-        printenv realpath sed sleep sort tail tee timeout tr unshare
+    copy_with_libraries bash awk basename cat cut date df dirname env grep head hostname id ldd mkdir mktemp mount \
+        nproc printenv realpath rm sed sleep sort tail tee timeout tr unshare
+    PATH=/usr/bin:$PATH copy_with_libraries python3
+    mkdir -p "$root$python"
     ln -s bash "$root/bin/sh"
     libraries=$(ldd "$root/bin/bash" | grep -o '/[^ ]*libc\.so\.6')
     for name in libm.so.6 libdl.so.2 libpthread.so.0 librt.so.1 libresolv.so.2 libutil.so.1 libnss_files.so.2; do
@@ -51,14 +55,36 @@ make_root() {
 # What is mounted goes with the process.
 in_root() { # COMMAND
     timeout 300 unshare --mount bash -c 'set -e
-        mount --bind "$0" "$0"; cd "$0"
+        mount --bind "$0" "$0"; cd "$0"; mount --bind "$3" ".$3"
         mount --rbind /dev dev; mount --rbind /sys sys; mount -t proc proc proc; mount --bind "$1" bundle
-        exec chroot . /bin/bash -c "cd /tmp; export PATH=/bin OMP_NUM_THREADS=1; $2"' "$root" "$bundle" "$1"
+        exec chroot . /bin/bash -c "cd /tmp; export PATH=/bin OMP_NUM_THREADS=1; $2"' "$root" "$bundle" "$1" "$python"
 }
 
-make -s CUDA=0 BUNDLE="$bundle" bundle >"$folder/make.log" 2>&1
-check $? "make bundle" "$folder/make.log"
+env -u MAKEFLAGS -u MAKELEVEL make -s BUNDLE="$folder/made/bundle" bundle >"$folder/make.log" 2>&1
+check $? "make bundle: $(tail -n 1 "$folder/make.log" | sed "s|$folder/made/||g")" "$folder/make.log"
+bytes=$(stat -c %s "$folder/made/bundle.tar.gz")
+[ "$bytes" -lt 30000000 ]
+check $? "the archive is under 30 MB"
+tar -C "$folder" -xzf "$folder/made/bundle.tar.gz" && rm -r "$folder/made"
 make_root
+
+in_root '/bundle/run/gpu-acceptance --list' >"$folder/list.log" 2>&1 && grep -q '^timed-fp8 ' "$folder/list.log" &&
+    grep -q '^fp8-products ' "$folder/list.log"
+check $? "the acceptance's list is printed, with FP8 in it" "$folder/list.log"
+if [ -e "$bundle/units/tests" ]; then
+    grep -q '^driver  *NVIDIA R[0-9]* or newer' "$bundle/VERSION"
+    check $? "VERSION names the driver" "$bundle/VERSION"
+    (cd "$bundle" && validation/suite cuda &&
+        sed -n 's/^[a-z0-9-]* *[0-9]* check //p' validation/cuda/acceptance.list) |
+        while read -r name _; do
+            [ -x "$bundle/units/$name" ] || [ -x "$bundle/validation/$name" ] || echo "$name"
+        done >"$folder/missing.log"
+    [ ! -s "$folder/missing.log" ]
+    check $? "it has every test for GPUs" "$folder/missing.log"
+    in_root 'cd /bundle; . ./environment; units/operations_moves && units/operations_exact' >"$folder/units.log" 2>&1 &&
+        [ "$(grep -o '[0-9]* test(s) run' "$folder/units.log" | sort -u | wc -l)" = 2 ]
+    check $? "two tests, which are links to one program, pass" "$folder/units.log"
+fi
 printf '%s\n' 'a small deck' 'of two ranks' 'backend = host' 'size = check' 'steps = 3' 'tensor = 2' '[llama3.1-8b]' \
     >"$root/tmp/small.dat"
 cp "$root/tmp/small.dat" "$folder/"
