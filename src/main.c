@@ -98,7 +98,7 @@ static int dry_run_deck(const deck *d, const options *o, FILE *json)
 
 static int dry_run_at(const options *o, const deck_file *f, int ranks, FILE *json)
 {
-    deck_source source = { .name = f->path, .text = f->bytes, .length = f->length, .ranks = ranks, .dry_run = true };
+    deck_source source = { .name = f->path, .text = f->bytes, .length = f->length, .ranks = ranks, .device = o->device, .dry_run = true };
     if (o->on_host) source.cuda_missing = "--on-host takes no GPU";
     deck d = deck_read(&source);
     int status = d.messages ? refuse_deck(&d) : dry_run_deck(&d, o, json);
@@ -136,6 +136,7 @@ static deck read_deck(const deck_file *f, device_survey *devices)
     if (!d.messages && !deck_on_cuda(&d)) return d;
     deck_free(&d);
     *devices = devices_survey(MACHINE_CUDA);
+    source.device = devices->name;
     source.cuda_usable = devices->usable;
     source.cuda_missing = devices->missing;
     source.cuda_shared = devices->shared[0] ? devices->shared : NULL;

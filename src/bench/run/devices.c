@@ -68,6 +68,8 @@ static void gather_devices(device_survey *s, machine_kind kind)
 {
     machine_device own = machine_device_of(kind);
     s->device = world_gather(&own, sizeof own);
+    memcpy(s->name, own.name, sizeof s->name);
+    world_broadcast(s->name, sizeof s->name, 0);
 }
 
 static void find_shared(device_survey *s)
