@@ -91,6 +91,7 @@ device_survey devices_survey(machine_kind kind)
     if (!s.usable) return s;
     find_without_fp8(&s, kind);
     gather_devices(&s, kind);
+    machine_meet(kind);
     find_shared(&s);
     return s;
 }

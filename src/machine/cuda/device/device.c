@@ -176,6 +176,7 @@ machine_device cuda_device_read(void)
     CUDA_CHECK(cudaMemGetInfo(&free_bytes, &bytes));
     d.free_bytes = (double)free_bytes;
     say_driver(d.driver, sizeof d.driver, s.driver);
+    memcpy(d.fabric, s.fabric, sizeof d.fabric);
     d.ecc |= s.ecc;
     d.clocks_known = s.clocks_known;
     d.throttled = s.now.throttled;
