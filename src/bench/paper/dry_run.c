@@ -254,6 +254,7 @@ static bool describe_measured(foreseen_case *f, deck_time *time)
     describe_most(c, &p);
     describe_checkpoint(c);
     f->memory_bytes = forecast_fit(c, &p, f->device_bytes);
+    forecast_domain(c, f->device);
     forecast_published(c, f->device);
     describe_verdict(f);
     f->seconds = forecast_add(time, c, &p);

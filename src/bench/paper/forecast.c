@@ -43,6 +43,14 @@ double forecast_fit(const bench_case *c, const paper *p, double device_bytes)
     return most;
 }
 
+void forecast_domain(const bench_case *c, const char *device)
+{
+    int ranks = c->layout.degree[AXIS_TENSOR], domain = device_find(device)->domain;
+    if (c->backend == BACKEND_CUDA && domain % ranks)
+        say("  NVLink      NO, tensor groups of %d ranks do not fill domains of %d GPU%s of %s evenly\n", ranks, domain,
+            plural(domain), device);
+}
+
 static void say_published(const recipe_row *row, const bench_case *c)
 {
     char text[DURATION_TEXT], cell[64] = "";

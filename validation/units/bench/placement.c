@@ -30,7 +30,7 @@ static const row rows[] = {
     { 1, 2, 4, 1, 4, 2, false, 0, "2 nodes of 4 ranks; context, expert within a node, data across", NULL },
     { 1, 1, 8, 1, 8, 2, false, 0, "2 nodes of 4 ranks; data, expert across", NULL },
     { 8, 1, 2, 1, 1, 4, false, 2, "4 nodes of 4 ranks; tensor, data across; tensor within an NVLink domain", NULL },
-    { 8, 1, 1, 3, 1, 6, false, 2, "6 nodes of 4 ranks; pipeline within a node, tensor across",
+    { 8, 1, 1, 3, 1, 6, false, 2, "6 nodes of 4 ranks; tensor, pipeline across",
       "tensor groups span NVLink domains: ranks 8 and 12 of one lie on two; tensor = 8 needs NVLink domains of a "
       "multiple of 8 ranks, one after another: these have 12" },
     { 1, 1, 5, 1, 1, 2, true, 0, "2 nodes of 2 to 3 ranks; data across", NULL },
