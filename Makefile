@@ -8,7 +8,8 @@ MARCH      ?= native#   the processor to build for
 WERROR     ?= 0#        1: warnings are errors (CI sets it)
 CUDA       ?= auto#     0: build without the CUDA machine; 1: stop where it cannot be built
 CUDA_HOME  ?=#          where CUDA lies, if nvcc is not on the path
-CUDA_ARCH  ?= 90a#      GPUs to build for, e.g. "80 90a 100"
+CUDA_ARCH  ?=#          GPUs to build for, e.g. "80 90a 100"; default: 90a and what this nvcc knows of 10.0
+CUDA_PTX   ?=#          code that the driver compiles for GPUs that are not among them; default: 80; 0: none
 HDF5_DIR   ?=#          where HDF5 lies, if not where Debian puts it
 ONEDNN_DIR ?=#          where oneDNN lies, if not under /usr
 BUNDLE     ?= build/bundle#     the folder that `make bundle` lays out; the archive is BUNDLE.tar.gz
@@ -95,6 +96,14 @@ CUDA_WRONG  := $(if $(NVCC),$(if $(CUDA_LACKS),CUDA=1: $(CUDA_FROM) lacks $(CUDA
                  CUDA=1: there is no nvcc; CUDA_HOME says where CUDA lies)
 endif
 $(if $(CUDA_WRONG),$(error $(CUDA_WRONG). CUDA=0 builds without the CUDA machine))
+# Tests take the code that there is, or else build for one GPU. The family 100f, since nvcc 12.9, is 10.0 and 10.3.
+FOR_TESTS   := $(filter check tests emulator units programs,$(MAKECMDGOALS))
+BUILT_CODE  := $(if $(FOR_TESTS),$(subst $(,), ,$(file <$(BUILD)/kernel_flags)))
+BUILT_FOR    = $(patsubst code=$1_%,%,$(filter code=$1_%,$(BUILT_CODE)))
+BLACKWELL   := $(shell echo '$(NVCC_SAYS)' | awk -F. '{ n = 100 * $$1 + $$2; \
+                 if (n >= 1208) print (n >= 1209 ? "100f" : "100") }')
+override CUDA_PTX := $(filter-out 0,$(or $(CUDA_PTX),$(if $(FOR_TESTS),$(call BUILT_FOR,compute),80)))
+override CUDA_ARCH := $(or $(CUDA_ARCH),$(call BUILT_FOR,sm),90a $(if $(FOR_TESTS),,$(BLACKWELL)))
 HAS_CUDNN   := $(if $(NVCC),$(wildcard $(CUDA_FROM)/include/cudnn_backend.h /usr/include/cudnn_backend.h))
 GIT         := $(if $(wildcard .git),git --no-optional-locks,false)
 COMMIT      := $(or $(shell $(GIT) rev-parse HEAD 2>/dev/null),unknown)
@@ -148,6 +157,8 @@ CUDA_LIBS  := $(if $(NVCC),-L$(CUDA_FROM)/lib64 -L$(CUDA_FROM)/lib -lcudart_stat
 NVCC_FLAGS := -std=c++17 -O3 --fmad=false $(if $(filter 1,$(WERROR)),-Werror all-warnings) -Xptxas -v \
               -Xcompiler -Wall,-Wextra,-fno-exceptions,-fno-threadsafe-statics \
               $(foreach arch,$(CUDA_ARCH),-gencode arch=compute_$(arch),code=sm_$(arch)) \
+              $(foreach arch,$(CUDA_PTX),-gencode arch=compute_$(arch),code=compute_$(arch)) \
+              -DXGSW_PTX=$(or $(CUDA_PTX),0) \
               -DXGSW_SHARED="static inline __host__ __device__" -DXGSW_EXTERN='extern "C"' -Isrc
 
 # Variants are whole files: cuda_absent.c stands in for all others of machine/cuda/, cudnn_absent.c for cudnn*.c,
@@ -188,7 +199,7 @@ CUDA_NAMES = $(notdir $(CUDA_UNITS))
 
 # --- Targets ------------------------------------------------------------------------------------------------------
 
-.PHONY: emulator all run check check-long check-cuda bundle bundle-parts install bench tests tests-long programs units
+.PHONY: emulator all objects run check check-long check-cuda bundle bundle-parts install bench tests tests-long programs units
 .PHONY: format clean help found missing FORCE
 .DELETE_ON_ERROR:
 all: $(PROGRAM) ## build ./xgsw (the default); installs nothing
@@ -214,6 +225,8 @@ bundle: ## install what is missing, lay out a folder (BUNDLE) that runs on nodes
 	@$(MAKE) PORTABLE=1 MARCH=$(BUNDLE_MARCH) bundle-parts
 	@run/bundle -o $(BUNDLE) -x build/portable/xgsw $(if $(filter 1,$(BUNDLE_CUDA)),-c $(CUDA_FROM)) \
 	  $(if $(NVCC),-v $(NVCC_SAYS) -t build/portable/$(notdir $(MPICC))/units/tests $(CUDA_NAMES))
+
+objects: $(SOURCES:%.c=$(BUILD)/%.o) # every C file, compiled: with a cross compiler nothing can be linked
 
 install: all ## install program, decks, launchers and a module file below PREFIX, a path that all nodes see
 	@run/install -x ./$(PROGRAM) $(if $(DESTDIR),-d $(DESTDIR)) $(PREFIX)
@@ -253,7 +266,8 @@ found: # says what this build uses, or stops
 	$(if $(MISSING),$(error $(NEEDS)))
 	$(if $(ONEDNN),,$(error onednn_v$(ONEDNN_MAJOR).c is not written))
 	@printf '%-8s%s\n' MPI '$(MPI_NAME)' HDF5 '$(call version,hdf5)' oneDNN '$(call version,onednn)' \
-	  CUDA '$(if $(NVCC),$(NVCC_SAYS) for $(CUDA_ARCH)$(if $(HAS_CUDNN),$(,) cuDNN),none$(,) builds without it)' \
+	  CUDA '$(if $(NVCC),$(NVCC_SAYS) for $(CUDA_ARCH)$(CUDA_PTX:%=$(,) PTX of %)$(if $(HAS_CUDNN),$(,) \
+	  cuDNN),none$(,) builds without it)' \
 	  NVTX '$(if $(NVTX),header found,none$(,) profilers see no ranges)' \
 	  builds './$(PROGRAM) for $(MARCH) in $(BUILD)$(if $(filter 1,$(DEBUG)), with sanitizers)'
 

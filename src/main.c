@@ -106,7 +106,7 @@ static int slice_all(const deck *d, const options *o, FILE *json)
 static int dry_run_at(const options *o, const deck_file *f, int ranks, FILE *json)
 {
     deck_source source = {
-        .name = f->path, .text = f->bytes, .length = f->length, .ranks = ranks, .dry_run = o->dry_run
+        .name = f->path, .text = f->bytes, .length = f->length, .ranks = ranks, .device = o->device, .dry_run = o->dry_run
     };
     char why[512] = "";
     if (o->slice) source.cuda_usable = !o->on_host && machine_usable(MACHINE_CUDA, why, sizeof why);
@@ -149,6 +149,7 @@ static deck read_deck(const deck_file *f, device_survey *devices)
     if (!d.messages && !deck_on_cuda(&d)) return d;
     deck_free(&d);
     *devices = devices_survey(MACHINE_CUDA);
+    source.device = devices->name;
     source.cuda_usable = devices->usable;
     source.cuda_missing = devices->missing;
     source.cuda_shared = devices->shared[0] ? devices->shared : NULL;

@@ -8,8 +8,6 @@
 enum { STRIPS_MOST = 16, REPEATS_MOST = 100 };
 /* Instead of tokens/s that are expected. */
 enum { EXPECT_NONE = 0, EXPECT_REFERENCE = -1 };
-/* Of the device that size = auto and a dry run assume, an H100 of 80 GB. */
-#define DEVICE_BYTES 80e9
 enum { NAME_LENGTH = 64, REASON_LENGTH = 256, CASE_REASONS = 8, PATH_LENGTH = 1024 };
 
 typedef enum { SIZE_AUTO, SIZE_FULL, SIZE_SMALL, SIZE_CHECK } case_size;

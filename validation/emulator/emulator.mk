@@ -12,7 +12,7 @@ EMULATOR_C        := $(MPICC) $(subst $(OPTIMIZE),$(EMULATOR_OPTIMIZE),$(CFLAGS)
                      -DXGSW_EXTERN=extern $(EMULATOR_CPPFLAGS)
 EMULATOR_CXX      := $(MPICC) -x c++ -std=c++17 $(EMULATOR_OPTIMIZE) -march=$(MARCH) -fopenmp -fno-math-errno \
                      -ffp-contract=off -Wall -Wextra -Wshadow -Wno-unknown-pragmas $(filter -Werror,$(CFLAGS)) \
-                     -DXGSW_SHARED="static inline" -DXGSW_EXTERN='extern "C"' -D__CUDA_ARCH_LIST__=900 \
+                     -DXGSW_SHARED="static inline" -DXGSW_EXTERN='extern "C"' -D__CUDA_ARCH_LIST__=900 -DXGSW_PTX=0 \
                      $(EMULATOR_CPPFLAGS)
 # Each load and store of a kernel is a call, of followed.cpp.
 EMULATOR_FOLLOWED := -fno-sanitize=address -fsanitize=thread --param tsan-instrument-func-entry-exit=0

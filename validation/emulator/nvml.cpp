@@ -1,6 +1,6 @@
 /* NVML of the emulated devices, at 612.5 W. EMULATOR_CLOCKS_EVENTS: the bits of the reasons why clocks are what they
  * are; EMULATOR_SAMPLED_EVENTS: those that threads beside the main one are told. EMULATOR_NVML=0: it does not start, as
- * on a machine whose driver is of another version. */
+ * on a machine whose driver is of another version. EMULATOR_FABRIC=N: NVLink joins the GPUs of all nodes with this N. */
 #include "inside.h"
 #include <algorithm>
 #include <cstdio>
@@ -52,6 +52,24 @@ int nvmlDeviceGetCurrentClocksEventReasons(void *device, unsigned long long *bit
 int nvmlDeviceGetEccMode(void *device, int *now, int *after_reboot);
 int nvmlDeviceGetTemperature(void *device, int which, unsigned *celsius);
 int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millijoules);
+typedef struct {
+    unsigned char cluster[16];
+    int status;
+    unsigned clique;
+    unsigned char state;
+} fabric_info;
+int nvmlDeviceGetGpuFabricInfo(void *device, fabric_info *info);
+
+/* Without a fabric as on an HGX board: completed, with a cluster of zeros. */
+int nvmlDeviceGetGpuFabricInfo(void *device, fabric_info *info)
+{
+    const char *fabric = getenv("EMULATOR_FABRIC");
+    if (device != &device_handle) return NVML_INVALID_ARGUMENT;
+    *info = {};
+    info->cluster[15] = (unsigned char)(fabric ? atoi(fabric) : 0);
+    info->state = 3;
+    return NVML_SUCCESS;
+}
 
 int nvmlInit_v2(void)
 {

@@ -6,7 +6,7 @@ import re
 import subprocess
 import tempfile
 
-from program import Tap, alone, deck_file, ranks, results
+from program import Tap, alone, deck_file, ranks, results, two_nodes
 
 PROGRAM = os.path.abspath("build/emulator/xgsw-emulator")
 
@@ -125,6 +125,17 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(run.returncode == 0 and b"NCCL_IB_HCA=mlx5" in told and b"NCCL_MAX_CTAS=4" not in told,
            "of a site's nccl.conf what only tunes is recorded, the rest does not get in", run.stdout + run.stderr)
     del os.environ["NCCL_CONF_FILE"]
+
+for fabric, told in (("0", "tensor across"), ("5", "tensor across; tensor within an NVLink domain")):
+    with tempfile.TemporaryDirectory() as folder:
+        record = os.path.join(folder, "domains.h5")
+        command, launcher = two_nodes(1, PROGRAM, deck_file(body("backend = cuda", record)), "--verbose")
+        run = subprocess.run(command, env={**os.environ, **launcher, "EMULATOR_FABRIC": fabric}, capture_output=True,
+                             text=True, check=False)
+        checked = subprocess.run(["validation/validate.py", record], capture_output=True, text=True, check=False)
+        tap.ok(re.search(rf"\n  placement +2 nodes of 1 rank; {told}\n", run.stdout) and checked.returncode == 0
+               and ("Warning    tensor groups span nodes" in run.stdout) == (fabric == "0"),
+               f"two nodes, fabric {fabric}: {told}", run.stdout[-2000:] + run.stderr + checked.stdout)
 
 run = run_on(body("backend = cuda"), NVML=0)
 told = (results(run) or [{}])[0]

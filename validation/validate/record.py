@@ -10,7 +10,7 @@ from validate.findings import count
 
 RECORD_VERSION = 5
 # Of the run rules (validation/RULES.md).
-RULES_VERSION = "xgsw-2.4"
+RULES_VERSION = "xgsw-2.5"
 
 
 class Unreadable(Exception):

@@ -5,7 +5,8 @@ import functools
 import os
 import re
 
-CELLS = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "reference", "cells.csv")
+FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "reference")
+CELLS, NEWER = os.path.join(FOLDER, "cells.csv"), os.path.join(FOLDER, "cells-newer.csv")
 
 KEYS = (
     "workload",
@@ -30,8 +31,10 @@ TEXTS = ("workload", "precision")
 @functools.cache
 def read_cells(path):
     """Rows of the table, with numbers where a case has numbers."""
-    with open(path, newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = []
+    for table in (path, NEWER) if path == CELLS else (path,):
+        with open(table, newline="", encoding="utf-8") as file:
+            rows += csv.DictReader(file)
     for row in rows:
         for key in KEYS:
             column = COLUMN.get(key, key)

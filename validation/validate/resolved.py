@@ -3,14 +3,25 @@
 import json
 import math
 import os
+import re
 import subprocess
 import tempfile
+
+from validate.reference import is_named
 
 GIVEN = "the deck says so"                              # why a case has its backend, unless auto chose it
 
 
 class Unusable(Exception):
     """A program that cannot be run, or that answers with something else."""
+
+
+def known_device(program, record):
+    """--device NAME for the record's GPUs, if the program knows them: their rows of the recipes come first."""
+    listed = subprocess.run([program, "--list"], capture_output=True, text=True, check=False).stdout
+    found = [name for name in re.findall(r"^  device (\S+)", listed, re.M)
+             for case in record.cases[:1] if is_named(str(case.values.get("results/device", "")), name)]
+    return ["--device", *found[:1]] if found else []
 
 
 def resolve(program, record, on_host):
@@ -22,6 +33,7 @@ def resolve(program, record, on_host):
             file.write(record.deck)
         command = [program, "--dry-run", path, "--ranks", str(len(record.provenance["hosts"])), "--json", "-"]
         try:
+            command += known_device(program, record)
             run = subprocess.run(command + ["--on-host"] * on_host, capture_output=True, text=True, check=False)
             lines = [json.loads(line) for line in run.stdout.splitlines()]
             # The forecast of a dry run comes after the keys.

@@ -93,8 +93,8 @@ def short(case, _):
 
 
 def split(case, _):
-    if case.settings["recipe_gpus"] and case.flag("results/tensor_across"):
-        return f"a tensor group spans nodes: {case['results/placement']}"
+    if case.settings["recipe_gpus"] and case.flag("results/tensor_across_domains"):
+        return f"a tensor group spans NVLink domains: {case['results/placement']}"
 
 
 def diverged(case, _):

@@ -25,7 +25,11 @@ double accept_expected(const bench_case *c, const char *device)
 const char *accept_text(const bench_case *c, const char *device, char text[EXPECTED_TEXT])
 {
     double expected = accept_expected(c, device);
-    if (isnan(expected)) snprintf(text, EXPECTED_TEXT, "a published cell, but none is of this case on this device");
+    const char *format = recipe_format(c, device);
+    if (isnan(expected) && format)
+        snprintf(text, EXPECTED_TEXT, "a published cell, published in %s: not the same work", format);
+    else if (isnan(expected))
+        snprintf(text, EXPECTED_TEXT, "a published cell, but none is of this case on this device");
     else snprintf(text, EXPECTED_TEXT, "%.1f tokens/s less %.15g %%", expected, 100.0 * c->tolerance);
     return text;
 }

@@ -146,6 +146,8 @@ static const field of_results[] = {
     { "node_ranks_least", "1", "of the case, on a node", FIELD_INTEGER, RESULT(seen.placement.node_ranks_least) },
     { "node_ranks_most", "1", "of the case, on a node", FIELD_INTEGER, RESULT(seen.placement.node_ranks_most) },
     { "tensor_across", NULL, "a tensor group spans nodes", FIELD_FLAG, RESULT(seen.placement.across[AXIS_TENSOR]) },
+    { "tensor_across_domains", NULL, "a tensor group spans NVLink domains", FIELD_FLAG,
+      RESULT(seen.placement.across_domains) },
     { "placement", NULL, "which axes lie within a node, and which span nodes", FIELD_TEXT,
       RESULT(seen.placement.text) },
     { "libraries_differ", NULL, "first rank that has loaded other libraries than rank 0, and which", FIELD_TEXT,

@@ -94,7 +94,7 @@ static void without_throttling(const case_result *r, reasons *to)
                     r->figures.clocks_unknown);
 }
 
-/* A recipe's tensor groups lie within a node; a layout of one's own may do as it likes. */
+/* A recipe's tensor groups lie within an NVLink domain; your own layout may do as it likes. */
 static void placed_as_the_recipe(const case_result *r, reasons *to)
 {
     char split[REASON_LENGTH];
@@ -251,8 +251,8 @@ static const struct {
       "all others wait for it", "the reason names rank, host and device", without_outliers },
     { "preloaded", "no preloaded library that defines a called function of libc's clocks, MPI, oneDNN, CUDA or NCCL",
       "it may change time or work; others are only named", "start without it", without_preloads },
-    { "placement", "tensor groups within a node, in a recipe's layout", "the recipe's are",
-      "block distribution: the reason names the option", placed_as_the_recipe },
+    { "placement", "tensor groups within an NVLink domain, by NVML (a node where it names none), in a recipe's layout",
+      "the recipe's are", "block distribution: the reason names the option", placed_as_the_recipe },
     { "libraries", "equal libraries on all ranks", "else nobody knows what was measured",
       "the reason names rank and library", with_equal_libraries },
     { "spread, drift",

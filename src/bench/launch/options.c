@@ -2,7 +2,7 @@
 #include "bench/launch/options.h"
 #include "base/say.h"
 #include "base/text.h"
-#include "plan/bench_case.h"
+#include "plan/catalogue/devices.h"
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +57,14 @@ static void read_memory(options *o, const char *word)
         1e9 * positive(o, "--device-memory", word, "a device's memory in GB, 10^9 bytes, as in --device-memory 141");
 }
 
+static void read_device(options *o, const char *word)
+{
+    char why[sizeof o->mistake];
+    const device_row *row = device_named(word, why, sizeof why);
+    if (row) o->device = row->name;
+    else memcpy(o->mistake, why, sizeof why);
+}
+
 static void read_json(options *o, const char *word) { o->json = word; }
 
 static void read_replay(options *o, const char *word) { o->replay = word; }
@@ -82,6 +90,7 @@ static const struct {
     const char *missing;
 } valued[] = {
     { "--ranks", read_ranks, "a count, as in --ranks 8,512" },
+    { "--device", read_device, "a GPU's name, as in --device B200" },
     { "--device-memory", read_memory, "a device's memory in GB, as in --device-memory 141" },
     { "--step-seconds", read_seconds, "the seconds of a step, as in --step-seconds 12.3" },
     { "--seconds", read_sustained, "how long a slice runs each operation, as in --seconds 2" },
@@ -166,6 +175,7 @@ static const char *contradiction(const options *o)
         { o->json && asked && !on_paper, "--json goes with a run, a dry run or a slice: nothing else has cases" },
         { o->on_host && !on_paper,
           "--on-host goes with --dry-run and --slice; for a run write backend = host into the deck" },
+        { o->device && !o->dry_run, "--device goes with --dry-run; a run finds the devices out" },
         { o->device_bytes > 0.0 && !o->dry_run, "--device-memory goes with --dry-run; a run finds the devices' out" },
         { o->deck && (o->keys || o->list), "--keys and --list answer for all or for one name, and take no deck" },
         { o->schedule && !o->dry_run, "--schedule goes with --dry-run; a run shows no lists" },
@@ -181,7 +191,8 @@ options options_read(int argc, char **argv)
     for (int i = 1; i < argc && !o.mistake[0];) i += take(&o, argv + i);
     const char *why = o.mistake[0] ? NULL : contradiction(&o);
     if (why) snprintf(o.mistake, sizeof o.mistake, "%s", why);
-    if (o.device_bytes == 0.0) o.device_bytes = DEVICE_BYTES;
+    if (!o.device) o.device = PAPER_DEVICE;
+    if (o.device_bytes == 0.0) o.device_bytes = device_bytes(o.device);
     return o;
 }
 
@@ -193,7 +204,8 @@ void options_print_help(void)
         "as a picture\n"
         "                     [--step-seconds X]     and how long all its steps take, if one of the first case takes "
         "X\n"
-        "                     [--device-memory GB]   and whether a rank fits a device of so much (default 80)\n"
+        "                     [--device NAME]        and for this GPU (default H100): recipe rows, memory, peaks\n"
+        "                     [--device-memory GB]   and whether a rank fits a device of so much\n"
         "                     [--on-host]            with backend = auto the host, not a GPU\n"
         "                     [--json FILE]          and one object a case: resolved keys, forecast; - prints only "
         "these\n"

@@ -14,7 +14,8 @@ typedef struct {
     int64_t rank;                         /* --rank R; -1: not given */
     bool strict;                          /* a case that is SKIPPED or NOT VALID is a failure */
     bool verbose;                         /* the report has all lines */
-    double device_bytes;                  /* --device-memory GB */
+    const char *device;                   /* --device NAME, of plan/catalogue/devices.h */
+    double device_bytes;                  /* --device-memory GB; else that of the device */
     bool on_host;                         /* backend = auto is the host in a dry run */
     bool progress;                        /* stdout is a terminal that a launcher hides */
     char mistake[256];                    /* non-empty: refused, why */

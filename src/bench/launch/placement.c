@@ -64,7 +64,7 @@ static int *count_ranks(const int *node, int ranks, int *nodes)
     return count;
 }
 
-/* Would the tensor groups lie within nodes if the ranks of each followed one another? */
+/* Would the tensor groups lie within nodes, or domains, if the ranks of each followed one another? */
 static bool fits_in_blocks(const mesh_layout *l, const int *count, int nodes)
 {
     int *node = numbers(l->ranks);
@@ -100,9 +100,26 @@ static void describe(placement *p, const mesh_layout *l)
              p->node_ranks_most);
     snprintf(p->text, sizeof p->text, "%d node%s of %s rank%s%s%s%s%s", p->nodes, plural(p->nodes), ranks,
              plural(p->node_ranks_most), inside || outside ? "; " : "", within, inside && outside ? ", " : "", across);
+    size_t used = strlen(p->text);
+    if (p->across[AXIS_TENSOR] && !p->across_domains)
+        snprintf(p->text + used, sizeof p->text - used, "; tensor within an NVLink domain");
 }
 
-placement placement_of(const mesh_layout *l, const int *node)
+static void place_in_domains(placement *p, const mesh_layout *l, const int *domain)
+{
+    int *count = count_ranks(domain, l->ranks, &p->domains), apart = first_apart(l, AXIS_TENSOR, domain);
+    for (int i = 0; i < p->domains; i++)
+        if (count[i] > p->domain_ranks_most) p->domain_ranks_most = count[i];
+    p->across_domains = apart < l->ranks;
+    if (p->across_domains) {
+        p->split[1] = apart;
+        p->split[0] = first_along(l, AXIS_TENSOR, apart);
+        p->scattered = fits_in_blocks(l, count, p->domains);
+    }
+    free(count);
+}
+
+placement placement_of(const mesh_layout *l, const int *node, const int *domain)
 {
     placement p = { .node_ranks_least = l->ranks };
     int *count = count_ranks(node, l->ranks, &p.nodes);
@@ -112,40 +129,41 @@ placement placement_of(const mesh_layout *l, const int *node)
     }
     for (int a = 0; a < AXES; a++) p.across[a] = first_apart(l, (mesh_axis)a, node) < l->ranks;
     p.expert_across = experts_apart(l, node);
-    if (p.across[AXIS_TENSOR]) {
-        p.split[1] = first_apart(l, AXIS_TENSOR, node);
-        p.split[0] = first_along(l, AXIS_TENSOR, p.split[1]);
-        p.scattered = fits_in_blocks(l, count, p.nodes);
-    }
     free(count);
+    place_in_domains(&p, l, domain);
     describe(&p, l);
     return p;
 }
 
-placement placement_here(const mesh_layout *l)
+placement placement_here(const mesh_layout *l, machine_kind kind)
 {
-    int *node = numbers(l->ranks);
-    for (int rank = 0; rank < l->ranks; rank++) node[rank] = world_node(rank);
-    placement p = placement_of(l, node);
+    int *node = numbers(l->ranks), *domain = numbers(l->ranks);
+    for (int rank = 0; rank < l->ranks; rank++) {
+        node[rank] = world_node(rank);
+        domain[rank] = machine_domain(kind, rank);
+    }
+    placement p = placement_of(l, node, domain);
     free(node);
+    free(domain);
     return p;
 }
 
 bool placement_complaint(const placement *p, const mesh_layout *l, char sentence[REASON_LENGTH])
 {
-    int tensor = l->degree[AXIS_TENSOR], most = p->node_ranks_most;
-    if (!p->across[AXIS_TENSOR]) return false;
-    int used = snprintf(sentence, REASON_LENGTH, "tensor groups span nodes: ranks %d and %d of one lie on two; ",
+    int tensor = l->degree[AXIS_TENSOR];
+    const char *where = p->domains < p->nodes ? "NVLink domains" : "nodes";
+    if (!p->across_domains) return false;
+    int used = snprintf(sentence, REASON_LENGTH, "tensor groups span %s: ranks %d and %d of one lie on two; ", where,
                         p->split[0], p->split[1]);
     if (p->scattered)
         snprintf(sentence + used, (size_t)(REASON_LENGTH - used),
                  "neighbouring ranks are dealt to the nodes in turn (cyclic): srun --distribution=block, mpirun "
                  "--map-by ppr:%d:node",
-                 most);
+                 p->node_ranks_most);
     else
         snprintf(sentence + used, (size_t)(REASON_LENGTH - used),
-                 "tensor = %d needs nodes of a multiple of %d ranks, one after another: these have %d", tensor, tensor,
-                 most);
+                 "tensor = %d needs %s of a multiple of %d ranks, one after another: these have %d", tensor, where,
+                 tensor, p->domain_ranks_most);
     return true;
 }
 

@@ -46,7 +46,7 @@ static void foresee(foreseen_case *f)
 {
     case_result *r = f->result;
     const bench_case *c = r->given;
-    const char *device = c->backend == BACKEND_CUDA ? PAPER_DEVICE : "host";
+    const char *device = c->backend == BACKEND_CUDA ? f->device : "host";
     if (!c->skipped[0]) rules_foresee(c, &r->ruling.invalids);
     if (!accept_expects(c)) return;
     accept_text(c, device, f->expected);
@@ -270,7 +270,8 @@ static bool describe_measured(foreseen_case *f, deck_time *time)
     describe_most(c, &p);
     describe_checkpoint(c);
     f->memory_bytes = forecast_fit(c, &p, f->device_bytes);
-    forecast_published(c);
+    forecast_domain(c, f->device);
+    forecast_published(c, f->device);
     describe_verdict(f);
     f->seconds = forecast_add(time, c, &p);
     for (int a = 0; a < p.stage->step.axes; a++) f->messages += p.stage->step.axis[a].messages;
@@ -308,11 +309,11 @@ bool dry_run_is_bounded(const deck *d, char *sentence, size_t length)
 bool dry_run(const deck *d, const options *o, FILE *json, bool measured)
 {
     bool ordered = true, speaks = say_enabled();
-    deck_time time = { .step_seconds = o->step_seconds };
+    deck_time time = { .device = o->device, .step_seconds = o->step_seconds };
     say_enable(speaks && json != stdout);
     for (int64_t i = 0; i < d->cases; i += d->item[i].repeats) {
         case_result result = { .given = &d->item[i] };
-        foreseen_case f = { &result, "", (double)NAN, o->device_bytes, (double)NAN };
+        foreseen_case f = { &result, "", (double)NAN, o->device, o->device_bytes, (double)NAN };
         foresee(&f);
         if (measured) ordered = describe(&f, &time) && ordered;
         if (measured && o->schedule && !d->item[i].skipped[0]) show_schedule(&d->item[i]);

@@ -43,6 +43,14 @@ double forecast_fit(const bench_case *c, const paper *p, double device_bytes)
     return most;
 }
 
+void forecast_domain(const bench_case *c, const char *device)
+{
+    int ranks = c->layout.degree[AXIS_TENSOR], domain = device_find(device)->domain;
+    if (c->backend == BACKEND_CUDA && domain % ranks)
+        say("  NVLink      NO, tensor groups of %d ranks do not fill domains of %d GPU%s of %s evenly\n", ranks, domain,
+            plural(domain), device);
+}
+
 static void say_published(const recipe_row *row, const bench_case *c)
 {
     char text[DURATION_TEXT], cell[64] = "";
@@ -56,10 +64,12 @@ static void say_published(const recipe_row *row, const bench_case *c)
         c->minutes > 0.0 ? " or more" : "", duration_text(forecast_case(c, seconds), text));
 }
 
-void forecast_published(const bench_case *c)
+void forecast_published(const bench_case *c, const char *device)
 {
+    const char *format = recipe_format(c, device);
     for (int i = 0; recipe_at(i); i++)
         if (recipe_is_origin(recipe_at(i), c)) say_published(recipe_at(i), c);
+    if (format) say("  published   in %s on %s: not the same work\n", format, device);
 }
 
 static double busiest_flops(const paper *p)
@@ -72,7 +82,7 @@ static double busiest_flops(const paper *p)
 /* From the measured step, or else the published one; 0: not known. */
 static double seconds_of_step(const deck_time *t, const bench_case *c, double flops)
 {
-    const recipe_row *row = recipe_origin(c, PAPER_DEVICE);
+    const recipe_row *row = recipe_origin(c, t->device);
     if (t->step_seconds > 0.0) return t->step_seconds * flops / t->flops;
     return row ? row->step_seconds : 0.0;
 }

@@ -11,13 +11,16 @@ double forecast_case(const bench_case *c, double step_seconds);
 /* Prints whether every rank fits a device of so many bytes, with what libraries take; of a host what a rank needs.
  * Returns the bytes of the rank that needs most; NaN: not known. */
 double forecast_fit(const bench_case *c, const paper *p, double device_bytes);
+/* Says so if tensor groups do not lie within the device's NVLink domain, as a recipe's must. */
+void forecast_domain(const bench_case *c, const char *device);
 /* Prints the published step of the recipe's cells that the case is, as the recipe counts; of a scaled case that of its
- * cell, whose work each of its ranks has. */
-void forecast_published(const bench_case *c);
+ * cell, whose work each of its ranks has. Says so if the device's cell was measured in a format that xgsw lacks. */
+void forecast_published(const bench_case *c, const char *device);
 
 /* The time of a deck: at a measured step of the first case that can be laid out, the others' in proportion to what
  * their busiest rank computes; without one at the published steps. Repeats and soaks are counted. */
 typedef struct {
+    const char *device;  /* whose published steps count */
     double step_seconds; /* measured; 0: none */
     double flops;        /* of that case's busiest rank; 0: not yet met */
     double seconds;      /* of all steps so far */

@@ -155,8 +155,8 @@ static void write_reasons(FILE *to, const case_result *r)
 void json_foresee(FILE *to, const foreseen_case *f)
 {
     const bench_case *c = f->result->given;
-    const recipe_row *row =
-        recipe_origin(c, PAPER_DEVICE); /* the published cell that it is, or is scaled from; NULL: none */
+    /* The published cell that it is, or is scaled from. */
+    const recipe_row *row = recipe_origin(c, f->device);
     json_keys(to, c);
     for (int i = 0; i < field_groups(); i++)
         if (field_group_at(i)->of_case) write_group(to, field_group_at(i), f->result);

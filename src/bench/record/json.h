@@ -8,6 +8,7 @@ typedef struct {
     case_result *result;          /* the case, and why it is NOT VALID and NOT ACCEPTED whatever it computes */
     char expected[EXPECTED_TEXT]; /* the speed that the deck expects, in words; empty: none */
     double memory_bytes;          /* of the rank that needs most; NaN: not known */
+    const char *device;
     double device_bytes;
     double seconds;   /* of all its steps and repeats, at least; NaN: not known */
     int64_t messages; /* of rank 0 in a step */

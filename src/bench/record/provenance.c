@@ -151,7 +151,7 @@ static void write_texts(const provenance *p, writer *w, const char *group)
     }
 }
 
-/* Of every rank its host's name, and the lowest rank of its node. */
+/* Writes every rank's host, and the lowest ranks of its node and of its NVLink domain. */
 static void write_hosts(const run_source *run, writer *w, const char *group)
 {
     int ranks = run->hosts ? run->ranks : 0;
@@ -159,9 +159,13 @@ static void write_hosts(const run_source *run, writer *w, const char *group)
     for (int rank = 0; rank < ranks; rank++) names[rank] = run->hosts + (size_t)rank * HOST_NAME_BYTES;
     writer_texts(w, writer_join(group, "hosts").path, names, ranks);
     free(names);
-    int64_t *node = allocate(ranks, sizeof *node, "the nodes of ranks");
-    for (int rank = 0; rank < ranks; rank++) node[rank] = world_node(rank);
+    int64_t *node = allocate(2 * ranks, sizeof *node, "the nodes and domains of ranks"), *domain = node + ranks;
+    for (int rank = 0; rank < ranks; rank++) {
+        node[rank] = world_node(rank);
+        domain[rank] = machine_domain(MACHINE_CUDA, rank);
+    }
     writer_integers(w, writer_join(group, "nodes").path, "1", node, ranks);
+    writer_integers(w, writer_join(group, "domains").path, "1", domain, ranks);
     free(node);
 }
 

@@ -2,6 +2,7 @@
 #include "bench/report/case_lines.h"
 #include "base/say.h"
 #include "base/text.h"
+#include "bench/launch/case_machine.h"
 #include "bench/launch/placement.h"
 #include "plan/model/params.h"
 
@@ -30,7 +31,7 @@ static void say_fault(const bench_case *c)
 void say_case(const bench_case *c)
 {
     char split[REASON_LENGTH];
-    placement p = placement_here(&c->layout);
+    placement p = placement_here(&c->layout, case_machine(c).kind);
     say("\nCase %d     %s, size %s, %s, backend %s, %d of %d rank%s", c->number, c->workload, size_name(c->size),
         precision_name(c->precision), backend_name(c->backend), c->layout.ranks, c->world_ranks,
         plural(c->world_ranks));

@@ -77,6 +77,8 @@ static void gather_devices(device_survey *s, machine_kind kind)
 {
     machine_device own = machine_device_of(kind);
     s->device = world_gather(&own, sizeof own);
+    memcpy(s->name, own.name, sizeof s->name);
+    world_broadcast(s->name, sizeof s->name, 0);
 }
 
 static void find_shared(device_survey *s)
@@ -99,6 +101,7 @@ device_survey devices_survey(machine_kind kind)
     find_without_fp8(&s, kind);
     find_without_links(&s, kind);
     gather_devices(&s, kind);
+    machine_meet(kind);
     find_shared(&s);
     return s;
 }

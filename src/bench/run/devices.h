@@ -11,6 +11,7 @@ typedef struct {
     char no_fp8[REASON_LENGTH];  /* the first rank whose device does not multiply FP8; empty: all do */
     char no_links[REASON_LENGTH]; /* the first rank whose libraries run no pipeline; empty: all do */
     int sharing;                 /* ranks on the most crowded device; 0: not usable */
+    char name[64];               /* of rank 0's device */
     machine_device *device;      /* [ranks of the world], where usable; rank 0 only, owned */
 } device_survey;
 

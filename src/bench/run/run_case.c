@@ -383,7 +383,7 @@ void run_case(const bench_case *c, const measure *share, case_result *r, const r
     facts *f = &r->seen;
     double begin = clock_seconds();
     memory_forget_peak();
-    f->placement = placement_here(&c->layout);
+    f->placement = placement_here(&c->layout, case_machine(c).kind);
     f->load = in->load;
     sinks_begin(&in->told, c);
     if (c->check != CHECK_OFF) prove_case(c, r, in);

@@ -1,6 +1,7 @@
 /* Versions: the headers tell what this build was made with, the libraries what is loaded. */
 #include "machine/cuda/versions.h"
 #include "machine/cuda/attention/attention_library.h"
+#include "machine/cuda/device/device.h"
 #include "machine/cuda/device/libraries.h"
 #include <cuda_runtime.h>
 #include <stdio.h>
@@ -23,13 +24,14 @@ static void library_words(char words[VERSION], int version)
 static void say_cuda(char *text, size_t length)
 {
     int runtime = 0, driver = 0;
-    char built[VERSION], loaded[VERSION], knows[VERSION];
+    char built[VERSION], loaded[VERSION], knows[VERSION], code[64];
     cudaRuntimeGetVersion(&runtime);
     cudaDriverGetVersion(&driver);
     cuda_words(built, CUDART_VERSION);
     cuda_words(loaded, runtime);
     cuda_words(knows, driver);
-    snprintf(text, length, "CUDA %s (loaded %s, driver's %s)", built, loaded, knows);
+    snprintf(text, length, "CUDA %s for %s (loaded %s, driver's %s)", built, cuda_code_words(code, sizeof code), loaded,
+             knows);
 }
 
 static void say_library(char *text, size_t length, const char *name, int built, bool found, int loaded)

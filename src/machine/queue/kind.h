@@ -32,6 +32,7 @@ typedef struct {
 /* What this rank computes on. identity: the same for two ranks only if they share it; empty on the host. */
 typedef struct {
     char name[64], identity[48], driver[32];
+    char fabric[48]; /* of GPUs of several nodes that NVLink connects, the same for all; empty: of no other node's */
     int multiprocessors;
     double memory_bytes, free_bytes;
     double communicator_bytes;       /* of what is not free, what this rank's communicators hold */
@@ -52,6 +53,13 @@ bool machine_built(machine_kind kind);
 /* Returns whether it can run here. */
 bool machine_usable(machine_kind kind, char *why, size_t length); /* why not: a clause, if not */
 machine_device machine_device_of(machine_kind kind);              /* this rank's */
+/* Finds out which ranks NVLink connects, by their devices. Collective over the world. */
+void machine_meet(machine_kind kind);
+/* Returns the lowest rank of the rank's NVLink domain: those of its node, and of the nodes whose GPUs have its fabric.
+ * Before machine_meet, and on the host, the domain is the node. */
+int machine_domain(machine_kind kind, int world_rank);
+/* Returns whether that rank is in this rank's domain. */
+bool machine_in_domain(machine_kind kind, int world_rank);
 /* Looks at this rank's device, on the first rank of a node at the node, too (machine/sample/sampler.h). */
 struct sampler *machine_sampler(machine_kind kind);
 int machine_threads(machine_kind kind);                                    /* per rank */

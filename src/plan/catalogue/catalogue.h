@@ -2,19 +2,22 @@
 #pragma once
 #include "base/text.h"
 #include "plan/bench_case.h"
+#include "plan/catalogue/devices.h"
 #include "plan/catalogue/flops.h"
 
-/* Cells that the recipes measured (validation/reference/cells.csv): the rows of recipes.c but one. */
-enum { RECIPE_CELLS = 77 };
+/* Cells that the recipes measured (validation/reference/cells.csv), and rows of newer GPUs (cells-newer.csv, and those
+ * with a format): with one more the rows of recipes.c. */
+enum { RECIPE_CELLS = 77, NEWER_CELLS = 31, NEWER_ROWS = NEWER_CELLS + 3 };
 typedef struct {
     const char *workload;
     case_precision precision; /* BF16 or FP8 */
     int gpus;
-    const char *gpu; /* "H100", "A100" */
+    const char *gpu; /* "H100", "GB200" */
     int64_t sequence, layers;
     int tensor, pipeline, context, expert, data, shard, chunks_per_stage;
     int64_t microbatch, global_batch;
     double step_seconds; /* as published; 0: not measured */
+    const char *format;  /* of what is published, if xgsw cannot compute so: "MXFP8"; NULL: the precision */
 } recipe_row;
 
 /* How a value is kept, the wider the later. An FP8 weight lies there twice, once transposed, because tensor cores read
@@ -72,16 +75,23 @@ storage_rule storage_of(const bench_case *c);
 
 /* Row number i; NULL after the last. */
 const recipe_row *recipe_at(int i);
-/* The row of most GPUs that needs no more than the GPUs given; layers 0: of any depth. NULL if there is none. FP32, and
- * FP8 where the recipe has no such rows, go by those of BF16. */
-const recipe_row *recipe_find(const char *workload, case_precision precision, int64_t layers, int64_t gpus);
+/* What rows are asked for. */
+typedef struct {
+    const char *workload;
+    case_precision precision;
+    int64_t layers;     /* 0: any depth */
+    const char *device; /* whose rows come before those of PAPER_DEVICE; NULL: only these */
+} recipe_query;
+/* The row of most GPUs that needs no more than the GPUs given. NULL if there is none. FP32, and FP8 where the recipe
+ * has no such rows, use those of BF16. */
+const recipe_row *recipe_find(const recipe_query *q, int64_t gpus);
 /* The row of fewest GPUs, or NULL if the recipe has no row of that depth. */
-const recipe_row *recipe_smallest(const char *workload, case_precision precision, int64_t layers);
+const recipe_row *recipe_smallest(const recipe_query *q);
 /* The first of them, or else the second. */
-const recipe_row *recipe_nearest(const char *workload, case_precision precision, int64_t layers, int64_t gpus);
+const recipe_row *recipe_nearest(const recipe_query *q, int64_t gpus);
 /* Is it a published cell that the case is, or whose layout it has, data-parallel to more ranks: scaled? */
 bool recipe_is_origin(const recipe_row *row, const bench_case *c);
-/* The device of a dry run: every published layout has a cell of it. */
-#define PAPER_DEVICE "H100"
 /* Returns that row for the GPU whose name the device's name has; NULL: nothing is published for it. */
 const recipe_row *recipe_origin(const bench_case *c, const char *device);
+/* Returns the format in which the case's row was measured on the device, if xgsw has no such format; else NULL. */
+const char *recipe_format(const bench_case *c, const char *device);

@@ -1,7 +1,7 @@
-/* The recipes' flop formulas and metrics, and peaks. */
+/* The recipes' flop formulas and metrics. */
 #include "plan/catalogue/flops.h"
+#include "plan/catalogue/devices.h"
 #include <math.h>
-#include <string.h>
 
 const flops_formula llama_formula = { 0 };
 const flops_formula nemotron_formula = { .multi_head_projections = true };
@@ -39,29 +39,11 @@ double formula_flops(const flops_formula *f, const model_shape *m)
     return (double)(block_products(f, m) + s * (attention + head));
 }
 
-/* The first row that the name begins with counts; a part of a GPU has no row. Dense products, as published: halves of
- * what the data sheets print "with sparsity". */
 double gpu_peak(const char *name, case_precision precision)
 {
-    static const char maker[] = "NVIDIA ";
-    static const struct {
-        const char *words;
-        double bf16, fp8;
-    } rows[] = {
-        { "H100 PCIe", 756.5e12, 1513e12 },
-        { "H100 NVL", 835.5e12, 1671e12 },
-        { "H200 NVL", 835.5e12, 1671e12 },
-        { "H100", 989e12, 1979e12 },
-        { "H200", 989e12, 1979e12 },
-        { "GH200", 989e12, 1979e12 },
-        { "A100", 312e12, 0.0 },
-    };
-    if (strncmp(name, maker, sizeof maker - 1) == 0) name += sizeof maker - 1;
-    if (strstr(name, " MIG ")) return 0.0;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (strncmp(name, rows[i].words, strlen(rows[i].words)) == 0)
-            return precision == PRECISION_BF16 ? rows[i].bf16 : precision == PRECISION_FP8 ? rows[i].fp8 : 0.0;
-    return 0.0;
+    const device_row *row = device_find(name);
+    if (!row) return 0.0;
+    return precision == PRECISION_BF16 ? row->bf16 : precision == PRECISION_FP8 ? row->fp8 : 0.0;
 }
 
 static double deck_peak(const bench_case *c, case_precision precision)

@@ -1,7 +1,7 @@
 /* The recipes' cells: which layout and batch each workload runs on how many GPUs, by the document that its row names.
  */
 #include "plan/catalogue/catalogue.h"
-#include <ctype.h>
+#include "plan/catalogue/devices.h"
 #include <string.h>
 
 #define LAYOUT(t, p, c, e, d, s, chunks)                                                                               \
@@ -103,81 +103,151 @@ static const recipe_row rows[] = {
     { "gpt3-175b", PRECISION_BF16, 64, "A100", 2048, 96, LAYOUT(8, 8, 1, 1, 1, 1, 3), BATCH(2, 128), STEP(26.14) },
     { "gpt3-175b", PRECISION_BF16, 64, "H100", 2048, 96, LAYOUT(8, 8, 1, 1, 1, 1, 3), BATCH(2, 128), STEP(10.98) },
     { "gpt3-175b", PRECISION_FP8, 64, "H100", 2048, 96, LAYOUT(8, 8, 1, 1, 1, 1, 3), BATCH(2, 128), STEP(9.93) },
+    /* GPUs newer than H100 (validation/reference/cells-newer.csv). A row with a format was measured in that one. */
+    { "llama3.1-8b", PRECISION_FP8, 8, "B200", 8192, 32, LAYOUT(1, 1, 1, 1, 8, 1, 1), BATCH(2, 128), STEP(4.28) },
+    { "llama3.1-8b", PRECISION_FP8, 8, "GB200", 8192, 32, LAYOUT(1, 1, 1, 1, 8, 1, 1), BATCH(2, 128), STEP(4.16) },
+    { "llama3.1-8b", PRECISION_FP8, 8, "B300", 8192, 32, LAYOUT(1, 1, 1, 1, 8, 1, 1), BATCH(2, 16), STEP(0.5481) },
+    { "llama3.1-8b", PRECISION_FP8, 8, "GB300", 8192, 32, LAYOUT(1, 1, 1, 1, 8, 1, 1), BATCH(2, 128), STEP(3.49) },
+    { "llama3.1-8b", PRECISION_FP8, 64, "H200", 8192, 32, LAYOUT(1, 1, 2, 1, 32, 1, 1), BATCH(1, 32), STEP(0.3532) },
+    { "llama3.1-70b", PRECISION_FP8, 64, "B200", 8192, 80, LAYOUT(2, 4, 1, 1, 8, 1, 5), BATCH(1, 128), STEP(4.69) },
+    { "llama3.1-70b", PRECISION_FP8, 256, "B200", 8192, 80, LAYOUT(2, 4, 1, 1, 32, 1, 20), BATCH(1, 2048),
+      STEP(19.9545) },
+    { "llama3.1-405b", PRECISION_BF16, 128, "GB200", 8192, 126, LAYOUT(4, 8, 2, 1, 2, 1, 8), BATCH(1, 64),
+      STEP(9.473) },
+    { "llama3.1-405b", PRECISION_BF16, 256, "GB200", 8192, 126, LAYOUT(4, 8, 2, 1, 4, 1, 8), BATCH(1, 128),
+      STEP(9.484) },
+    { "llama3.1-405b", PRECISION_BF16, 512, "GB200", 8192, 126, LAYOUT(4, 8, 2, 1, 8, 1, 8), BATCH(1, 256),
+      STEP(9.508) },
+    { "llama3.1-405b", PRECISION_FP8, 128, "B200", 8192, 126, LAYOUT(4, 8, 2, 1, 2, 1, 8), BATCH(1, 64), STEP(6.197) },
+    { "llama3.1-405b", PRECISION_FP8, 224, "B200", 8192, 126, LAYOUT(4, 14, 2, 1, 2, 1, 9), BATCH(1, 2016),
+      STEP(118.1897) },
+    { "llama3.1-405b", PRECISION_FP8, 128, "GB200", 8192, 126, LAYOUT(4, 8, 2, 1, 2, 1, 8), BATCH(1, 64), STEP(6.131) },
+    { "llama3.1-405b", PRECISION_FP8, 256, "GB200", 8192, 126, LAYOUT(4, 8, 2, 1, 4, 1, 8), BATCH(1, 128),
+      STEP(6.183) },
+    { "llama3.1-405b", PRECISION_FP8, 512, "GB200", 8192, 126, LAYOUT(4, 8, 2, 1, 8, 1, 8), BATCH(1, 256),
+      STEP(6.244) },
+    { "llama3.1-405b", PRECISION_FP8, 256, "GB300", 8192, 126, LAYOUT(4, 8, 1, 1, 8, 1, 4), BATCH(1, 1536),
+      STEP(46.9) },
+    { "llama3.1-405b", PRECISION_FP8, 576, "H200", 8192, 126, LAYOUT(8, 9, 1, 1, 8, 1, 14), BATCH(1, 2016),
+      STEP(92.2874) },
+    { "nemotron4-340b", PRECISION_BF16, 128, "GB200", 4096, 96, LAYOUT(8, 4, 1, 1, 4, 1, 12), BATCH(1, 32),
+      STEP(2.189) },
+    { "nemotron4-340b", PRECISION_BF16, 256, "GB200", 4096, 96, LAYOUT(8, 4, 1, 1, 8, 1, 12), BATCH(1, 64),
+      STEP(2.19) },
+    { "nemotron4-340b", PRECISION_BF16, 512, "GB200", 4096, 96, LAYOUT(8, 4, 1, 1, 16, 1, 12), BATCH(1, 128),
+      STEP(2.229) },
+    { "nemotron4-340b", PRECISION_FP8, 128, "GB200", 4096, 96, LAYOUT(8, 4, 1, 1, 4, 1, 12), BATCH(1, 32),
+      STEP(1.483) },
+    { "nemotron4-340b", PRECISION_FP8, 256, "GB200", 4096, 96, LAYOUT(8, 4, 1, 1, 8, 1, 12), BATCH(1, 64),
+      STEP(1.517) },
+    { "nemotron4-340b", PRECISION_FP8, 512, "GB200", 4096, 96, LAYOUT(8, 4, 1, 1, 16, 1, 12), BATCH(1, 128),
+      STEP(1.549) },
+    { "grok1-314b", PRECISION_BF16, 128, "GB200", 8192, 64, LAYOUT(4, 1, 1, 8, 32, 1, 1), BATCH(1, 256), STEP(7.325) },
+    { "grok1-314b", PRECISION_BF16, 256, "GB200", 8192, 64, LAYOUT(4, 1, 1, 8, 64, 1, 1), BATCH(1, 512), STEP(7.39) },
+    { "grok1-314b", PRECISION_BF16, 512, "GB200", 8192, 64, LAYOUT(4, 1, 1, 8, 128, 1, 1), BATCH(1, 1024),
+      STEP(7.324) },
+    { "grok1-314b", PRECISION_FP8, 128, "GB200", 8192, 64, LAYOUT(4, 1, 1, 8, 32, 1, 1), BATCH(1, 256), STEP(5.298) },
+    { "grok1-314b", PRECISION_FP8, 256, "GB200", 8192, 64, LAYOUT(4, 1, 1, 8, 64, 1, 1), BATCH(1, 512), STEP(5.224) },
+    { "grok1-314b", PRECISION_FP8, 512, "GB200", 8192, 64, LAYOUT(4, 1, 1, 8, 128, 1, 1), BATCH(1, 1024), STEP(5.193) },
+    { "gpt3-175b", PRECISION_FP8, 64, "B200", 2048, 96, LAYOUT(4, 8, 1, 1, 2, 1, 6), BATCH(2, 2048), STEP(36.2336) },
+    { "gpt3-175b", PRECISION_FP8, 128, "GB200", 2048, 96, LAYOUT(4, 4, 1, 1, 8, 1, 12), BATCH(2, 256), STEP(2.271) },
+    { "llama3.1-70b", PRECISION_FP8, 128, "B200", 8192, 80, LAYOUT(2, 4, 1, 1, 16, 1, 5), BATCH(1, 512),
+      .format = "MXFP8" },
+    { "llama3.1-70b", PRECISION_FP8, 64, "GB200", 8192, 80, LAYOUT(2, 4, 1, 1, 8, 1, 5), BATCH(1, 256),
+      .format = "MXFP8" },
+    { "nemotron4-340b", PRECISION_FP8, 128, "B200", 4096, 96, LAYOUT(8, 4, 1, 1, 4, 1, 12), BATCH(1, 32),
+      .format = "FP8 of a scaling that is not stated" },
     /* A smoke test, measured nowhere. */
     { "gpt3-52k", PRECISION_BF16, 8, "H100", 1024, 8, LAYOUT(2, 2, 1, 1, 2, 1, 1), BATCH(8, 32) },
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
-_Static_assert(ROWS == RECIPE_CELLS + 1, "the cells and the smoke test");
+_Static_assert(ROWS == RECIPE_CELLS + NEWER_ROWS + 1, "the cells, those of newer GPUs, and the smoke test");
 
 const recipe_row *recipe_at(int i) { return i < ROWS ? &rows[i] : NULL; }
 
-static bool is_meant(const recipe_row *row, const char *workload, case_precision precision, int64_t layers)
+/* Is the row of that workload and depth (layers 0: any), and of that device? */
+static bool is_meant(const recipe_row *row, const recipe_query *q, case_precision precision, const char *device)
 {
-    return strcmp(row->workload, workload) == 0 && row->precision == precision &&
-           (layers == 0 || row->layers == layers);
+    return strcmp(row->workload, q->workload) == 0 && row->precision == precision &&
+           (q->layers == 0 || row->layers == q->layers) && device_is(device, row->gpu);
 }
 
-/* A recipe's rows of one precision stand in the order of their GPUs. */
-static const recipe_row *first_row(const char *workload, case_precision precision, int64_t layers)
+/* The precision whose rows are used: FP8 has its own, if there are any; FP32 uses those of BF16. */
+static case_precision listed(const recipe_query *q)
 {
-    for (int i = 0; i < ROWS; i++)
-        if (is_meant(&rows[i], workload, precision, layers)) return &rows[i];
-    return NULL;
+    for (int i = 0; i < ROWS && q->precision == PRECISION_FP8; i++)
+        if (strcmp(rows[i].workload, q->workload) == 0 && rows[i].precision == PRECISION_FP8) return PRECISION_FP8;
+    return PRECISION_BF16;
 }
 
-/* The rows that a precision goes by: FP8 its own, if there are any; FP32 those of BF16. */
-static case_precision listed(const char *workload, case_precision precision)
-{
-    return precision == PRECISION_FP8 && first_row(workload, PRECISION_FP8, 0) ? PRECISION_FP8 : PRECISION_BF16;
-}
-
-const recipe_row *recipe_find(const char *workload, case_precision precision, int64_t layers, int64_t gpus)
+/* The device's row of most GPUs within those given. */
+static const recipe_row *largest_of(const recipe_query *q, int64_t gpus, const char *device)
 {
     const recipe_row *found = NULL;
-    precision = listed(workload, precision);
+    case_precision precision = listed(q);
     for (int i = 0; i < ROWS; i++)
-        if (is_meant(&rows[i], workload, precision, layers) && rows[i].gpus <= gpus &&
-            (!found || rows[i].gpus > found->gpus))
+        if (is_meant(&rows[i], q, precision, device) && rows[i].gpus <= gpus && (!found || rows[i].gpus > found->gpus))
             found = &rows[i];
     return found;
 }
 
-const recipe_row *recipe_smallest(const char *workload, case_precision precision, int64_t layers)
+const recipe_row *recipe_find(const recipe_query *q, int64_t gpus)
 {
-    return first_row(workload, listed(workload, precision), layers);
+    const recipe_row *own = q->device ? largest_of(q, gpus, q->device) : NULL;
+    return own ? own : largest_of(q, gpus, PAPER_DEVICE);
+}
+
+const recipe_row *recipe_smallest(const recipe_query *q)
+{
+    const recipe_row *found = NULL;
+    case_precision precision = listed(q);
+    for (int i = 0; i < ROWS; i++)
+        if ((is_meant(&rows[i], q, precision, PAPER_DEVICE) ||
+             (q->device && is_meant(&rows[i], q, precision, q->device))) &&
+            (!found || rows[i].gpus < found->gpus))
+            found = &rows[i];
+    return found;
+}
+
+const recipe_row *recipe_nearest(const recipe_query *q, int64_t gpus)
+{
+    const recipe_row *row = recipe_find(q, gpus);
+    return row ? row : recipe_smallest(q);
+}
+
+/* Has the case the row's layout, data-parallel to as many ranks as it uses? */
+static bool has_layout(const recipe_row *row, const bench_case *c)
+{
+    const int *n = c->layout.degree;
+    return row->tensor == n[AXIS_TENSOR] && row->pipeline == n[AXIS_PIPELINE] && row->context == n[AXIS_CONTEXT] &&
+           row->shard == n[AXIS_SHARD] && row->expert == c->layout.expert &&
+           row->chunks_per_stage == c->layout.chunks_per_stage && row->layers == c->model.layers &&
+           row->sequence == c->model.sequence && row->microbatch == c->microbatch &&
+           row->global_batch * c->layout.ranks == c->global_batch * row->gpus;
+}
+
+/* Is it the row that the case is, or is scaled from? */
+static bool is_row_of(const recipe_row *row, const bench_case *c)
+{
+    return strcmp(row->workload, c->workload) == 0 && row->precision == c->precision && row->gpus == c->recipe_gpus &&
+           has_layout(row, c);
 }
 
 bool recipe_is_origin(const recipe_row *row, const bench_case *c)
 {
-    return row->step_seconds > 0.0 && strcmp(row->workload, c->workload) == 0 && row->precision == c->precision &&
-           row->gpus == c->recipe_gpus;
-}
-
-/* Has the name this whole word? An "NVIDIA GH200 480GB" is no H200. */
-static bool has_word(const char *device, const char *word)
-{
-    size_t length = strlen(word);
-    for (const char *at = device; (at = strstr(at, word)); at += length)
-        if ((at == device || !isalnum((unsigned char)at[-1])) && !isalnum((unsigned char)at[length])) return true;
-    return false;
-}
-
-/* Is the device the GPU of a cell? Cells are of SXM modules; other cards of the chip and parts of it are slower. */
-static bool is_named(const char *device, const char *gpu)
-{
-    return has_word(device, gpu) && !has_word(device, "PCIe") && !has_word(device, "PCIE") &&
-           !has_word(device, "NVL") && !has_word(device, "MIG");
+    return row->step_seconds > 0.0 && is_row_of(row, c);
 }
 
 const recipe_row *recipe_origin(const bench_case *c, const char *device)
 {
     for (int i = 0; i < ROWS; i++)
-        if (recipe_is_origin(&rows[i], c) && is_named(device, rows[i].gpu)) return &rows[i];
+        if (recipe_is_origin(&rows[i], c) && device_is(device, rows[i].gpu)) return &rows[i];
     return NULL;
 }
 
-const recipe_row *recipe_nearest(const char *workload, case_precision precision, int64_t layers, int64_t gpus)
+const char *recipe_format(const bench_case *c, const char *device)
 {
-    const recipe_row *row = recipe_find(workload, precision, layers, gpus);
-    return row ? row : recipe_smallest(workload, precision, layers);
+    for (int i = 0; i < ROWS; i++)
+        if (rows[i].format && is_row_of(&rows[i], c) && device_is(device, rows[i].gpu)) return rows[i].format;
+    return NULL;
 }

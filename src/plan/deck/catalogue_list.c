@@ -52,9 +52,10 @@ static void print_workload(const workload_row *w)
 static void print_recipe(const recipe_row *r, const workload_row *w)
 {
     bool proxy = r->layers != w->full.layers;
-    say("  %-5s %6d %5s %9lld %7lld %7d %9d %8d %7d %5d %6d %7d %6lld %7lld%s\n", precision_name(r->precision), r->gpus,
-        r->gpu, (long long)r->sequence, (long long)r->layers, r->tensor, r->pipeline, r->context, r->expert, r->data,
-        r->shard, r->chunks_per_stage, (long long)r->microbatch, (long long)r->global_batch, proxy ? "  proxy" : "");
+    say("  %-5s %6d %5s %9lld %7lld %7d %9d %8d %7d %5d %6d %7d %6lld %7lld%s%s%s\n", precision_name(r->precision),
+        r->gpus, r->gpu, (long long)r->sequence, (long long)r->layers, r->tensor, r->pipeline, r->context, r->expert,
+        r->data, r->shard, r->chunks_per_stage, (long long)r->microbatch, (long long)r->global_batch,
+        proxy ? "  proxy" : "", r->format ? "  published in " : "", r->format ? r->format : "");
 }
 
 void workload_print(const workload_row *w)
@@ -69,4 +70,5 @@ void workload_print(const workload_row *w)
 void catalogue_print(void)
 {
     for (int i = 0; workload_at(i); i++) workload_print(workload_at(i));
+    devices_print();
 }

@@ -25,6 +25,8 @@ void shape_resolve(case_draft *d);
 void batch_resolve(case_draft *d);
 /* plan/deck/recipe_layout.c: recipe_gpus, recipe_layout, incomparable, of a case that is resolved otherwise. */
 void recipe_compare(case_draft *d);
+/* Asks for rows of the draft's workload and precision on its device. */
+recipe_query draft_query(const case_draft *d, int64_t layers);
 /* The depth given, if the recipe has rows of it, else 0: any. */
 int64_t draft_depth(const case_draft *d);
 /* The recipe's row for the ranks used and the depth of the resolved model, below the smallest that one; any depth if it

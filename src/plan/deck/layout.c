@@ -54,7 +54,8 @@ static void layout_from_keys(case_draft *d)
 /* The row for the ranks at hand, of the depth given if the recipe has such rows; below the smallest, that one. */
 static const recipe_row *recipe_meant(const case_draft *d)
 {
-    return recipe_nearest(d->workload->name, d->c.precision, draft_depth(d), d->source->ranks);
+    recipe_query q = draft_query(d, draft_depth(d));
+    return recipe_nearest(&q, d->source->ranks);
 }
 
 static void layout_from_recipe(case_draft *d)
@@ -87,7 +88,7 @@ static double held_of_experts(const model_shape *m, int ranks)
     return 1.0 - experts / (double)model_parameters(m) * (1.0 - 1.0 / ranks);
 }
 
-/* Weights, gradients and optimizer of the recipe's model on the given layout, against a device of 80 GB. */
+/* Weights, gradients and optimizer of the recipe's model on the given layout, against the memory of the device. */
 static bool full_fits(const case_draft *d, const recipe_row *row)
 {
     model_shape m = d->workload->full;
@@ -102,7 +103,8 @@ static bool full_fits(const case_draft *d, const recipe_row *row)
            optimizer = kept_bytes(kept.master) + 2 * kept_bytes(kept.moment);
     double share = (double)model_parameters(&m) / l->degree[AXIS_TENSOR] / l->degree[AXIS_PIPELINE] / shards,
            held = share * held_of_experts(&m, l->expert);
-    return held * whole + (sharding == SHARDING_NONE ? held : share / spread) * optimizer <= DEVICE_BYTES;
+    return held * whole + (sharding == SHARDING_NONE ? held : share / spread) * optimizer <=
+           device_bytes(d->source->device);
 }
 
 /* size = auto: full where the recipe has a row for the ranks and it fits, small elsewhere and always on the host. */

@@ -5,16 +5,23 @@
 #include "plan/keys/names.h"
 #include <stdio.h>
 
+recipe_query draft_query(const case_draft *d, int64_t layers)
+{
+    return (recipe_query){ d->workload->name, d->c.precision, layers, d->source->device };
+}
+
 static int64_t listed_depth(const case_draft *d)
 {
-    return recipe_smallest(d->workload->name, d->c.precision, d->c.model.layers) ? d->c.model.layers : 0;
+    recipe_query q = draft_query(d, d->c.model.layers);
+    return recipe_smallest(&q) ? d->c.model.layers : 0;
 }
 
 int64_t draft_depth(const case_draft *d) { return draft_given(d, KEY_LAYERS) ? listed_depth(d) : 0; }
 
 const recipe_row *draft_row(const case_draft *d)
 {
-    return recipe_nearest(d->workload->name, d->c.precision, listed_depth(d), d->c.layout.ranks);
+    recipe_query q = draft_query(d, listed_depth(d));
+    return recipe_nearest(&q, d->c.layout.ranks);
 }
 
 /* The ranks that share an optimizer; with a single one nothing is spread, which the recipes call none. */
@@ -98,6 +105,8 @@ void recipe_compare(case_draft *d)
     bench_case *c = &d->c;
     c->recipe_gpus = differs(d, row, c->incomparable) ? 0 : row->gpus;
     c->recipe_layout = c->recipe_gpus == c->layout.ranks;
-    if (c->recipe_gpus && row->step_seconds == 0.0)
+    if (c->recipe_gpus && row->format)
+        snprintf(c->incomparable, REASON_LENGTH, "published in %s: not the same work", row->format);
+    else if (c->recipe_gpus && row->step_seconds == 0.0)
         snprintf(c->incomparable, REASON_LENGTH, "nothing is published of %s", d->workload->name);
 }

@@ -19,7 +19,8 @@ static model_shape small_shape(const workload_row *w)
 static model_shape full_shape(const case_draft *d)
 {
     model_shape m = d->workload->full;
-    const recipe_row *row = recipe_find(d->workload->name, d->c.precision, draft_depth(d), d->c.layout.ranks);
+    recipe_query q = draft_query(d, draft_depth(d));
+    const recipe_row *row = recipe_find(&q, d->c.layout.ranks);
     if (row) m.layers = row->layers;
     if (row) m.sequence = row->sequence;
     return m;

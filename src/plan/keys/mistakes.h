@@ -7,10 +7,11 @@
 typedef struct {
     const char *name; /* as given, for messages */
     const char *text;
-    size_t length;    /* the file's bytes */
-    int ranks;        /* of the world */
-    bool dry_run;     /* backend auto means cuda unless cuda_missing says why not; memory and devices do not matter */
-    bool cuda_usable; /* a usable GPU for every rank */
+    size_t length;      /* the file's bytes */
+    int ranks;          /* of the world */
+    const char *device; /* name of the GPU whose recipe rows are used; NULL: PAPER_DEVICE's */
+    bool dry_run;       /* backend auto means cuda unless cuda_missing says why not; memory and devices do not matter */
+    bool cuda_usable;   /* a usable GPU for every rank */
     /* Clauses: why not (the first rank without one), which ranks share one, whose multiplies no FP8; NULL: not said,
      * none do, all do. */
     const char *cuda_missing, *cuda_shared, *cuda_without_fp8, *cuda_without_links;

@@ -9,26 +9,31 @@ enum { MOST = 64 };
 typedef struct {
     int t, c, d, p, expert, nodes;
     bool cyclic;
+    int domains;                  /* 0: as many as nodes */
     const char *text, *complaint; /* NULL: none */
 } row;
 
 static const row rows[] = {
-    { 1, 1, 1, 1, 1, 1, false, "1 node of 1 rank", NULL },
-    { 2, 1, 2, 1, 1, 1, false, "1 node of 4 ranks; tensor, data within a node", NULL },
-    { 2, 2, 2, 2, 1, 2, false, "2 nodes of 8 ranks; tensor, context, data within a node, pipeline across", NULL },
-    { 4, 2, 1, 2, 1, 4, false, "4 nodes of 4 ranks; tensor within a node, context, pipeline across", NULL },
-    { 2, 1, 2, 1, 1, 2, true, "2 nodes of 2 ranks; data within a node, tensor across",
+    { 1, 1, 1, 1, 1, 1, false, 0, "1 node of 1 rank", NULL },
+    { 2, 1, 2, 1, 1, 1, false, 0, "1 node of 4 ranks; tensor, data within a node", NULL },
+    { 2, 2, 2, 2, 1, 2, false, 0, "2 nodes of 8 ranks; tensor, context, data within a node, pipeline across", NULL },
+    { 4, 2, 1, 2, 1, 4, false, 0, "4 nodes of 4 ranks; tensor within a node, context, pipeline across", NULL },
+    { 2, 1, 2, 1, 1, 2, true, 0, "2 nodes of 2 ranks; data within a node, tensor across",
       "tensor groups span nodes: ranks 0 and 1 of one lie on two; neighbouring ranks are dealt to the nodes in turn "
       "(cyclic): srun --distribution=block, mpirun --map-by ppr:2:node" },
-    { 8, 1, 2, 1, 1, 4, false, "4 nodes of 4 ranks; tensor, data across",
+    { 8, 1, 2, 1, 1, 4, false, 0, "4 nodes of 4 ranks; tensor, data across",
       "tensor groups span nodes: ranks 0 and 4 of one lie on two; tensor = 8 needs nodes of a multiple of 8 ranks, one "
       "after another: these have 4" },
-    { 2, 1, 3, 1, 1, 2, false, "2 nodes of 3 ranks; tensor, data across",
+    { 2, 1, 3, 1, 1, 2, false, 0, "2 nodes of 3 ranks; tensor, data across",
       "tensor groups span nodes: ranks 2 and 3 of one lie on two; tensor = 2 needs nodes of a multiple of 2 ranks, one "
       "after another: these have 3" },
-    { 1, 2, 4, 1, 4, 2, false, "2 nodes of 4 ranks; context, expert within a node, data across", NULL },
-    { 1, 1, 8, 1, 8, 2, false, "2 nodes of 4 ranks; data, expert across", NULL },
-    { 1, 1, 5, 1, 1, 2, true, "2 nodes of 2 to 3 ranks; data across", NULL },
+    { 1, 2, 4, 1, 4, 2, false, 0, "2 nodes of 4 ranks; context, expert within a node, data across", NULL },
+    { 1, 1, 8, 1, 8, 2, false, 0, "2 nodes of 4 ranks; data, expert across", NULL },
+    { 8, 1, 2, 1, 1, 4, false, 2, "4 nodes of 4 ranks; tensor, data across; tensor within an NVLink domain", NULL },
+    { 8, 1, 1, 3, 1, 6, false, 2, "6 nodes of 4 ranks; tensor, pipeline across",
+      "tensor groups span NVLink domains: ranks 8 and 12 of one lie on two; tensor = 8 needs NVLink domains of a "
+      "multiple of 8 ranks, one after another: these have 12" },
+    { 1, 1, 5, 1, 1, 2, true, 0, "2 nodes of 2 to 3 ranks; data across", NULL },
 };
 
 static mesh_layout layout_of(const row *r)
@@ -45,9 +50,10 @@ static mesh_layout layout_of(const row *r)
 
 static placement placed(const row *r, const mesh_layout *l)
 {
-    int node[MOST];
+    int node[MOST], domain[MOST];
     for (int i = 0; i < l->ranks; i++) node[i] = r->cyclic ? i % r->nodes : i * r->nodes / l->ranks;
-    return placement_of(l, node);
+    for (int i = 0; i < l->ranks; i++) domain[i] = r->domains ? node[i] * r->domains / r->nodes : node[i];
+    return placement_of(l, node, domain);
 }
 
 static void groups_that_span_nodes_are_found(void **state)

@@ -241,7 +241,7 @@ static inline void sample_machine(case_result *r, const bench_case *c)
     int node[SAMPLE_RANKS] = { 0 };
     for (int k = 0; k < ARENA_KINDS; k++) r->seen.arena_bytes += r->seen.bytes_by_kind[k] = (size_t)(64 * (k + 1));
     r->seen.outside_bytes = 1e8, r->seen.own_outside_bytes = 5e7, r->seen.total_seconds = 1000.0;
-    r->seen.placement = placement_of(&c->layout, node);
+    r->seen.placement = placement_of(&c->layout, node, node);
     snprintf(r->seen.engines, sizeof r->seen.engines, "attention and products of a sample; products oneDNN 2.6.0");
     sample_tally(r, c);
     sample_spans(r, c);

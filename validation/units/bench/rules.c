@@ -97,8 +97,8 @@ static void own_layout(bench_case *c)
           "throttled device: rank 3: too hot")                                                                         \
     plant(clocks_unknown, RECIPE, , WRITE(r->seen.samples.lost, "rank 3"),                                             \
           "clocks not known: NVML does not tell rank 3")                                                               \
-    plant(split_tensor_group, PROXY, , r->seen.placement.across[AXIS_TENSOR] = true, "tensor groups span nodes")       \
-    plant(split_as_it_likes, PROXY, own_layout(c), r->seen.placement.across[AXIS_TENSOR] = true, "")                   \
+    plant(split_tensor_group, PROXY, , r->seen.placement.across_domains = true, "tensor groups span nodes")       \
+    plant(split_as_it_likes, PROXY, own_layout(c), r->seen.placement.across_domains = true, "")                   \
     plant(unlike_before, HOST, c->repeats = 2, spread_means(r), "the means of 2 repeats spread by 5.0 %")              \
     plant(short_soak, HOST, c->minutes = 60.0, ,                                                                       \
           "a soak of 0.03648 minutes, not 60: 13 steps of 4 ranks are the most that are kept; give fewer minutes")     \

@@ -100,6 +100,7 @@ static void peaks(void **state)
     assert_true(gpu_peak("A100", PRECISION_BF16) == 312e12 && gpu_peak("A100", PRECISION_FP8) == 0.0);
     assert_true(gpu_peak("NVIDIA H100 80GB HBM3", PRECISION_FP32) == 0.0);
     assert_true(gpu_peak("host", PRECISION_BF16) == 0.0);
+    assert_true(gpu_peak("NVIDIA H20", PRECISION_BF16) == 148e12 && gpu_peak("NVIDIA GB200", PRECISION_FP8) == 4900e12);
     assert_true(isnan(model_flops_utilization(1, 1.0, 1.0, 1, 0.0)));
     assert_true(flops_per_gpu(128, 2e15, 10.0, 64) == 128 * 2e15 / 10.0 / 64);
 }

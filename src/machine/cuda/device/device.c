@@ -57,27 +57,37 @@ static int visible_devices(char *why, size_t length)
     return 0;
 }
 
-/* Code for 8.0 runs on 8.6 too. Code for 9.0 that uses all of it (90a) does not run elsewhere, but there is no 9.1. */
+/* Code for 8.0 runs on 8.6 too. Code for 9.0 that uses all of it (90a) does not run elsewhere, but there is no 9.1. The
+ * driver compiles PTX of 8.0 for all later GPUs. */
 static bool has_code_for(int major, int minor)
 {
     const int *list;
-    int count = cuda_architectures(&list);
+    int count = cuda_architectures(&list), ptx = cuda_ptx();
+    if (ptx && 100 * major + 10 * minor >= ptx) return true;
     for (int i = 0; i < count; i++)
         if (list[i] / 100 == major && list[i] % 100 / 10 <= minor) return true;
     return false;
 }
 
-static void why_no_code(int device, int major, int minor, char *why, size_t length)
+const char *cuda_code_words(char *text, size_t length)
 {
     const int *list;
-    char built[64] = "";
-    int count = cuda_architectures(&list);
+    int count = cuda_architectures(&list), ptx = cuda_ptx();
+    size_t used = 0;
     for (int i = 0; i < count; i++)
-        snprintf(built + strlen(built), sizeof built - strlen(built), "%s%d.%d", i ? ", " : "", list[i] / 100,
-                 list[i] % 100 / 10);
+        if (list[i] != ptx)
+            used += (size_t)snprintf(text + used, length - used, "%s%d.%d", used ? ", " : "", list[i] / 100,
+                                     list[i] % 100 / 10);
+    if (ptx) snprintf(text + used, length - used, "%sPTX of %d.%d", used ? ", " : "", ptx / 100, ptx % 100 / 10);
+    return text;
+}
+
+static void why_no_code(int device, int major, int minor, char *why, size_t length)
+{
+    char built[64];
     snprintf(why, length,
              "GPU %d has compute capability %d.%d, this build has code for %s (build with make CUDA_ARCH=\"%d%d\")",
-             device, major, minor, built, major, minor);
+             device, major, minor, cuda_code_words(built, sizeof built), major, minor);
 }
 
 static bool device_fits(int device, char *why, size_t length)
@@ -176,6 +186,7 @@ machine_device cuda_device_read(void)
     CUDA_CHECK(cudaMemGetInfo(&free_bytes, &bytes));
     d.free_bytes = (double)free_bytes;
     say_driver(d.driver, sizeof d.driver, s.driver);
+    memcpy(d.fabric, s.fabric, sizeof d.fabric);
     d.ecc |= s.ecc;
     d.clocks_known = s.clocks_known;
     d.throttled = s.now.throttled;

@@ -5,6 +5,8 @@
 
 /* Can this process run on a GPU of its own? If not, why: a clause. Makes its context there. */
 bool cuda_device_usable(char *why, size_t length);
+/* Writes the compute capabilities that this build has code for: "9.0, 10.0, PTX of 8.0". Returns text. */
+const char *cuda_code_words(char *text, size_t length);
 /* Chooses it at first use: the rank's place on its node, among the GPUs that the process sees. */
 void cuda_device_use(void);
 /* The same, and asks it for its clock, power and memory. */

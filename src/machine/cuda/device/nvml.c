@@ -6,8 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NVML_SUCCESS = 0, NVML_CLOCK_SM = 1, NVML_TEMPERATURE_GPU = 0, NVML_FEATURE_ENABLED = 1 };
+enum { NVML_SUCCESS = 0, NVML_CLOCK_SM = 1, NVML_TEMPERATURE_GPU = 0, NVML_FEATURE_ENABLED = 1, FABRIC_COMPLETED = 3 };
 typedef struct nvml_device *nvml_handle;
+typedef struct {
+    unsigned char cluster[16];
+    int status;
+    unsigned clique;
+    unsigned char state;
+} nvml_fabric; /* nvmlGpuFabricInfo_t */
 
 typedef struct {
     int (*start)(void);
@@ -19,6 +25,7 @@ typedef struct {
     int (*ecc_mode)(nvml_handle h, int *now, int *after_reboot);
     int (*temperature)(nvml_handle h, int which, unsigned *celsius);
     int (*energy)(nvml_handle h, unsigned long long *millijoules);
+    int (*fabric)(nvml_handle h, nvml_fabric *f);
 } nvml_functions;
 
 static void *function(void *library, const char *name, const char *former_name)
@@ -40,6 +47,7 @@ static nvml_functions load(void)
         { "nvmlDeviceGetEccMode", NULL },
         { "nvmlDeviceGetTemperature", NULL },
         { "nvmlDeviceGetTotalEnergyConsumption", NULL },
+        { "nvmlDeviceGetGpuFabricInfo", NULL },
     };
     enum { FUNCTIONS = sizeof name / sizeof *name };
     _Static_assert(sizeof(nvml_functions) == FUNCTIONS * sizeof(void *), "a name for every function");
@@ -83,6 +91,17 @@ static void read_reasons(nvml_state *s, unsigned long long bits)
     }
 }
 
+/* Writes "CLUSTER.CLIQUE" of a GPU whose NVLink reaches other nodes; a cluster of one node has no number. */
+static void write_fabric(char *text, size_t length, const nvml_fabric *f)
+{
+    static const unsigned char none[sizeof f->cluster];
+    size_t used = 0;
+    if (f->state != FABRIC_COMPLETED || memcmp(f->cluster, none, sizeof none) == 0) return;
+    for (size_t i = 0; i < sizeof none; i++)
+        used += (size_t)snprintf(text + used, length - used, "%02x", (unsigned)f->cluster[i]);
+    snprintf(text + used, length - used, ".%u", f->clique);
+}
+
 nvml_state nvml_read(const char *identity)
 {
     static nvml_functions f;
@@ -93,8 +112,10 @@ nvml_state nvml_read(const char *identity)
     unsigned value;
     unsigned long long bits;
     int now, after_reboot;
+    nvml_fabric fabric = { .state = 0 };
     if (f.driver_version && f.driver_version(s.driver, sizeof s.driver) != NVML_SUCCESS) s.driver[0] = 0;
     if (!f.handle_by_uuid || f.handle_by_uuid(identity, &h) != NVML_SUCCESS) return s;
+    if (f.fabric && f.fabric(h, &fabric) == NVML_SUCCESS) write_fabric(s.fabric, sizeof s.fabric, &fabric);
     if (f.clock && f.clock(h, NVML_CLOCK_SM, &value) == NVML_SUCCESS && value) s.now.clock_hertz = 1e6 * value;
     if (f.power && f.power(h, &value) == NVML_SUCCESS && value) s.now.power_watts = 1e-3 * value;
     if (f.ecc_mode && f.ecc_mode(h, &now, &after_reboot) == NVML_SUCCESS) s.ecc = now == NVML_FEATURE_ENABLED;

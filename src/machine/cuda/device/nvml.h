@@ -5,8 +5,8 @@
 /* now: as it is for samples; clock of the multiprocessors, temperature of the chip, the rest of the whole board.
  * Zeros and empty words where the library, or one of its answers, is not there. */
 typedef struct {
-    char driver[24];
-    bool ecc, clocks_known; /* clocks_known: whether it is throttled is */
+    char driver[24], fabric[48]; /* fabric: as in machine_device */
+    bool ecc, clocks_known;      /* clocks_known: whether it is throttled is */
     device_state now;
 } nvml_state;
 
