@@ -105,9 +105,12 @@ static int slice_all(const deck *d, const options *o, FILE *json)
 
 static int dry_run_at(const options *o, const deck_file *f, int ranks, FILE *json)
 {
-    deck_source source = {
-        .name = f->path, .text = f->bytes, .length = f->length, .ranks = ranks, .device = o->device, .dry_run = o->dry_run
-    };
+    deck_source source = { .name = f->path,
+                           .text = f->bytes,
+                           .length = f->length,
+                           .ranks = ranks,
+                           .device = o->device,
+                           .dry_run = o->dry_run };
     char why[512] = "";
     if (o->slice) source.cuda_usable = !o->on_host && machine_usable(MACHINE_CUDA, why, sizeof why);
     if (source.cuda_usable && !machine_device_of(MACHINE_CUDA).fp8) source.cuda_without_fp8 = "this GPU has no FP8";
