@@ -101,8 +101,10 @@ void measure_free(measure *r)
  * gradients stay out of windows, in which NCCL may add in the switch. */
 static void *take_memory(const measure *r, mesh *m, machine_kind kind, bool repeats)
 {
-    group *const of[] = { &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT], &m->context_reversed,
-                          &m->axis[AXIS_SHARD],  &m->expert,             &m->gradient };
+    group *const of[] = {
+        &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT], &m->context_reversed, &m->axis[AXIS_SHARD], &m->expert,
+        &m->gradient
+    };
     int groups = r->window ? 6 - repeats : 0;
     return machine_window_take(kind, groups ? r->window : r->arena.used, of, groups, &m->all);
 }

@@ -32,7 +32,8 @@ if not os.access(PROGRAM, os.X_OK):
 
 TENSOR = "tensor = 2\nlayers = 1 2\n"        # two cases, the second is larger: its memory is taken first
 windows = run_on(TENSOR)
-tap.ok(windows.stdout.count("\nTransfers  NCCL 2.28.9, copy engines in 1 window; 0 SMs left free") == 2 and len(losses(windows)) == 2,
+tap.ok(windows.stdout.count("\nTransfers  NCCL 2.28.9, copy engines in 1 window; 0 SMs left free") == 2
+       and len(losses(windows)) == 2,
        "two ranks have a window, in both cases", windows.stdout[-3000:] + windows.stderr)
 
 for name, emulated, words in (
@@ -42,7 +43,8 @@ for name, emulated, words in (
         ("no memory for windows on one rank", {"LACKS": "memory"}, "its kernels: rank 1: ncclMemAlloc: unhandled cuda"),
         ("no window on one rank", {"LACKS": "window"}, "its kernels: rank 1: no window for tensor of ")):
     run = run_on(TENSOR, **emulated)
-    tap.ok(run.returncode == 0 and len(re.findall("\nTransfers  NCCL [0-9.]+, " + words, run.stdout)) == 2 and losses(run) == losses(windows),
+    told = re.findall("\nTransfers  NCCL [0-9.]+, " + words, run.stdout)
+    tap.ok(run.returncode == 0 and len(told) == 2 and losses(run) == losses(windows),
            f"{name}: both ranks use kernels, and compute the same bits", run.stdout[-3000:] + run.stderr)
 
 run = run_on("pipeline = 2\n", VERSION=23007)

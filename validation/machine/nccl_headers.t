@@ -41,7 +41,8 @@ used "${installed%/*}" >"$folder/old" 2>&1 && used "${newest%/*}" >"$folder/new"
     { echo "not ok 1 - NCCL $version differs"; sed 's/^/# /' <<<"${said:-$(cat "$folder/new")}"; }
 said=$(for file in src/machine/cuda/transfers/*.c src/machine/cuda/device/libraries.c; do
     gcc -std=c11 -D_GNU_SOURCE -fsyntax-only -Wall -Wextra -Wno-unused-parameter -Werror -DXGSW_SHARED="static inline" \
-        -DXGSW_EXTERN=extern -DXGSW_NCCL=0 -DXGSW_CUBLASLT=0 -I"${newest%/*}" -Isrc -isystem "$home/include" "$file" || exit
+        -DXGSW_EXTERN=extern -DXGSW_NCCL=0 -DXGSW_CUBLASLT=0 -I"${newest%/*}" -Isrc -isystem "$home/include" \
+        "$file" || exit
 done 2>&1)
 [ $? = 0 ] && echo "ok 2 - the program's transfers compile with it" ||
     { echo "not ok 2 - the program's transfers do not compile with it"; sed 's/^/# /' <<<"$said"; }

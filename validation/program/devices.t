@@ -90,7 +90,8 @@ tap.ok("\nTransfers  NCCL 2.28.9, its kernels: rank 0: NCCL_CUMEM_ENABLE is set;
        in run.stdout, "the environment can turn windows off", run.stdout)
 del os.environ["NCCL_CUMEM_ENABLE"]
 run = run_on(body("backend = cuda"), NCCL_VERSION=22605)
-tap.ok("\nTransfers  NCCL 2.26.5, its kernels: rank 0: NCCL is older than 2.28.3; 8 SMs left free" in run.stdout and results(run)[0]["passed"],
+tap.ok("\nTransfers  NCCL 2.26.5, its kernels: rank 0: NCCL is older than 2.28.3; 8 SMs left free" in run.stdout
+       and results(run)[0]["passed"],
        "an older NCCL has no windows", run.stdout + run.stderr)
 with tempfile.TemporaryDirectory() as folder:
     record = os.path.join(folder, "devices.h5")

@@ -88,7 +88,7 @@ def check_row(row, text):
 
 
 def memory_line(row, text):
-    """What the stage with most keeps on a rank and the most that a rank sends in a step, in GB; SMs left free, and why."""
+    """GB that the stage with most keeps on a rank, and sent by the rank with most in a step; SMs left free, and why."""
     told = [list(map(int, line.split())) for line in re.findall(r"^(?: +\d+){12}$", text, re.M)]
     stage = max(told, key=lambda figures: figures[-1])
     sent = sum(float(b) for b in re.findall(r"^  [a-z]+ +\d+ +\d+ +(\d+) +\d+ +[0-9.e+]+$", text, re.M))

@@ -62,9 +62,9 @@ typedef struct {
     tally tally; /* counts and seconds of the timed steps */
     span *spans; /* operations of the last step in order of completion, from the first's begin */
     int64_t span_count;
-    char engines[8192];   /* of attention and products: a line in words, then one for each product */
-    char transfers[512];  /* how they are made, and what products leave free for them; empty on the host */
-    int sms_left_free;    /* by products */
+    char engines[8192];  /* of attention and products: a line in words, then one for each product */
+    char transfers[512]; /* how they are made, and what products leave free for them; empty on the host */
+    int sms_left_free;   /* by products */
 
     /* Of all ranks: maxima, sums, the first of them. */
     placement placement;                                           /* on nodes */

@@ -115,11 +115,10 @@ static void describe_flops(const bench_case *c, const paper *p)
 }
 
 /* One line for stages that are alike. The report of a run says what copy engines did move. */
-static void describe_room(const bench_case *c)
+static void describe_room(const bench_case *c, const char *device)
 {
-    enum { NODE = 8 };
     char words[ROOM_TEXT], before[ROOM_TEXT] = "";
-    unsigned moved = room_moved_within(&c->layout, NODE);
+    unsigned moved = room_moved_within(&c->layout, device_domain(device));
     for (int i = 0; c->backend == BACKEND_CUDA && i < c->layout.degree[AXIS_PIPELINE]; i++) {
         transfer_room r = room_of(c, i, moved);
         room_words(&r, words);
@@ -264,7 +263,7 @@ static bool describe_measured(foreseen_case *f, deck_time *time)
     describe_schedule(c);
     describe_parameters(c, &p);
     describe_flops(c, &p);
-    describe_room(c);
+    describe_room(c, f->device);
     describe_not_built(c);
     describe_memory(&p);
     describe_most(c, &p);

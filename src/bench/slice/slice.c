@@ -4,6 +4,7 @@
 #include "base/say.h"
 #include "bench/launch/case_machine.h"
 #include "bench/slice/alone.h"
+#include "plan/catalogue/devices.h"
 #include "plan/model/chunks.h"
 #include "plan/model/room.h"
 #include "train/measure.h"
@@ -27,13 +28,13 @@ static void add_work(slice *s, const preparation *noted, bool indices)
 /* Copy engines move what lies within a node of 8 GPUs. */
 static slice slice_open(const bench_case *c, int rank, double seconds)
 {
-    enum { NODE = 8 };
     mesh m;
     const trainer_options o = { .machine = case_machine(c) };
     mesh_open(&m, &c->layout, rank, MESH_PAPER);
     measure paper = measure_case(c, &m, &o);
+    int domain = device_domain(machine_device_of(o.machine.kind).name);
     slice s = { .given = c, .rank = rank, .stage = m.at[AXIS_PIPELINE], .seconds = seconds };
-    s.left = room_of(c, s.stage, room_moved_within(&c->layout, NODE)).left;
+    s.left = room_of(c, s.stage, room_moved_within(&c->layout, domain)).left;
     s.layers = stage_layers(c, s.stage);
     s.flops = tally_flops(&paper.step);
     s.work.note = allocate(paper.prepared.notes, sizeof *s.work.note, "operations of a slice");

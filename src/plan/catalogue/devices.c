@@ -39,6 +39,12 @@ double device_bytes(const char *name)
     return row && row->memory_bytes > 0.0 ? row->memory_bytes : device_find(PAPER_DEVICE)->memory_bytes;
 }
 
+int device_domain(const char *name)
+{
+    const device_row *row = name ? device_find(name) : NULL;
+    return row && row->domain ? row->domain : device_find(PAPER_DEVICE)->domain;
+}
+
 const device_row *device_named(const char *name, char *sentence, size_t length)
 {
     const device_row *row = device_find(name);

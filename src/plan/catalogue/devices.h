@@ -20,6 +20,8 @@ const device_row *device_at(int i);
 const device_row *device_find(const char *name);
 /* Memory of the device; of PAPER_DEVICE if the name is NULL or has no row with memory. */
 double device_bytes(const char *name);
+/* GPUs of its NVLink domain; a device that is not known has those of PAPER_DEVICE. */
+int device_domain(const char *name);
 /* The row that a dry run may name; NULL and a sentence with all names if there is none. */
 const device_row *device_named(const char *name, char *sentence, size_t length);
 /* Is it the GPU of a cell? Cells are of SXM modules and trays; other cards of a chip and parts of it are slower. */

@@ -1,8 +1,9 @@
 /* How many multiprocessors (SMs) of a GPU products leave free for transfers.
  *
  * A kernel of NCCL holds one SM for each of its thread blocks until its peers have come. A product launches as many
- * thread blocks as it may use. Where one of them finds no free SM, the product needs a second wave and takes up to twice
- * as long (pytorch issue 143988). So products leave as many SMs as transfers next to them can hold at one time. */
+ * thread blocks as it may use. Where one of them finds no free SM, the product needs a second wave and takes up to
+ * twice as long (pytorch issue 143988). So products leave as many SMs as transfers next to them can hold at one time.
+ */
 #pragma once
 #include "plan/bench_case.h"
 #include <stddef.h>
@@ -21,7 +22,8 @@ typedef struct {
     int left;               /* SMs that products leave free */
 } transfer_room;
 
-/* Returns the room on a rank of that pipeline stage. moved: one bit (1 << part) for each kind that copy engines move. */
+/* Returns the room on a rank of that pipeline stage. moved: one bit (1 << part) for each kind that copy engines move.
+ */
 transfer_room room_of(const bench_case *c, int stage, unsigned moved);
 /* Returns such bits for a machine whose copy engines reach `domain` ranks that follow one another. */
 unsigned room_moved_within(const mesh_layout *l, int domain);

@@ -38,10 +38,8 @@ static void the_rule_of_recipes(void **state)
     } rows[] = {
         { { 1, 1, 2, 1, 1 }, 0, 8, "0 SMs left free; copy engines move context" },
         { { 4, 8, 1, 1, 1 }, 4, 8, "4 SMs left free: pipeline links 4; copy engines move tensor/expert" },
-        { { 8, 8, 2, 1, 1 }, 8, 12,
-          "8 SMs left free: pipeline links 4, context 4; copy engines move tensor/expert" },
-        { { 4, 8, 2, 8, 1 }, 8, 12,
-          "8 SMs left free: pipeline links 4, tensor/expert 4; copy engines move context" },
+        { { 8, 8, 2, 1, 1 }, 8, 12, "8 SMs left free: pipeline links 4, context 4; copy engines move tensor/expert" },
+        { { 4, 8, 2, 8, 1 }, 8, 12, "8 SMs left free: pipeline links 4, tensor/expert 4; copy engines move context" },
         { { 1, 1, 1, 1, 64 }, 8, 8, "8 SMs left free: shard 8" },
         { { 1, 1, 1, 1, 1 }, 0, 0, "0 SMs left free" },
     };

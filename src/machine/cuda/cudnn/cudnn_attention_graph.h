@@ -7,7 +7,7 @@
 enum { SPEC_SHAPES = 9 };
 typedef struct {
     bool backward, causal;
-    int32_t sms; /* on how many SMs it runs; 0: on all */
+    int32_t sms;                    /* on how many SMs it runs; 0: on all */
     graph_shape shape[SPEC_SHAPES]; /* in the order of attention.h's operands; that of LSE is unused, from D_OUT on:
                                        backward only */
 } attention_spec;

@@ -31,7 +31,7 @@ typedef struct {
 static struct {
     bool open;
     transfer_blocks blocks; /* with which all were made */
-    ncclComm_t world[2];  /* [takes turns] */
+    ncclComm_t world[2];    /* [takes turns] */
     split split[SPLITS];
     double bytes; /* of the device that they took, as seen while each was made */
 } communicators;

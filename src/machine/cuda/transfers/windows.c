@@ -18,9 +18,9 @@ static const double NVLINK = 100e9;
 static struct {
     char *memory; /* NULL: there is none */
     size_t bytes, largest, used;
-    char why[WHY];    /* why there are no windows in this run; empty: there may be some */
-    char pairs[WHY];  /* why groups of two have none; empty: they have */
-    double rate;   /* bytes/s of the slowest timed gather; 0: none was timed */
+    char why[WHY];   /* why there are no windows in this run; empty: there may be some */
+    char pairs[WHY]; /* why groups of two have none; empty: they have */
+    double rate;     /* bytes/s of the slowest timed gather; 0: none was timed */
 } windows;
 
 /* ---- what all ranks agree on ---- */
@@ -84,7 +84,7 @@ static bool has_memory(size_t bytes, const group *all)
 static bool engines_reach(const group *g)
 {
     bool all = g->size > 1 && !(g->size == 2 && nccl_has_defect(DEFECT_PAIR_WINDOWS, windows.pairs, WHY));
-    for (int i = 0; all && i < g->size; i++) all = world_on_node(group_world_rank(g, i));
+    for (int i = 0; all && i < g->size; i++) all = machine_in_domain(MACHINE_CUDA, group_world_rank(g, i));
     return all;
 }
 
@@ -160,7 +160,6 @@ const char *cuda_window_words(char *text, size_t length)
     bool any = world_ranks() > 1 && nccl_load(text, length) && ncclGetVersion(&version) == ncclSuccess;
     text[0] = 0;
     say_windows(means, sizeof means);
-    if (any)
-        snprintf(text, length, "NCCL %d.%d.%d, %s", version / 10000, version % 10000 / 100, version % 100, means);
+    if (any) snprintf(text, length, "NCCL %d.%d.%d, %s", version / 10000, version % 10000 / 100, version % 100, means);
     return text;
 }
