@@ -101,7 +101,8 @@ device_survey devices_survey(machine_kind kind)
     find_without_fp8(&s, kind);
     find_without_links(&s, kind);
     gather_devices(&s, kind);
-    machine_meet(kind);
+    machine_device own = machine_device_of(kind);
+    machine_meet(&own);
     find_shared(&s);
     return s;
 }

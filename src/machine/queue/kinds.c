@@ -1,9 +1,6 @@
 /* Kinds of machines: which backend each has, and what callers ask of it (kind.h). */
-#include "base/memory.h"
 #include "machine/queue/backend.h"
 #include "machine/world.h"
-#include <stdlib.h>
-#include <string.h>
 
 const backend *backend_of(machine_kind kind) { return kind == MACHINE_CUDA ? cuda_backend() : host_backend(); }
 
@@ -22,39 +19,6 @@ bool machine_suits(machine_kind kind, bool links, char *why, size_t length)
 bool machine_built(machine_kind kind) { return backend_of(kind)->submit != NULL; }
 bool machine_usable(machine_kind kind, char *why, size_t length) { return backend_of(kind)->usable(why, length); }
 machine_device machine_device_of(machine_kind kind) { return backend_of(kind)->device(); }
-
-/* [ranks of the world] the lowest rank of each one's domain; NULL: nobody has asked the devices. */
-static int *domain;
-
-/* Joins a node to the first domain of its fabric. `all`: every rank's device. */
-static void find_domains(const machine_device *all)
-{
-    for (int rank = 0; rank < world_ranks(); rank++) {
-        int first = world_node(rank), same = 0;
-        while (same < first && (domain[same] != same || strcmp(all[same].fabric, all[first].fabric))) same++;
-        domain[rank] = all[first].fabric[0] ? same : first;
-    }
-}
-
-void machine_meet(machine_kind kind)
-{
-    machine_device own = machine_device_of(kind), *all = world_gather(&own, sizeof own);
-    free(domain);
-    domain = allocate(world_ranks(), sizeof *domain, "the NVLink domains of ranks");
-    if (all) find_domains(all);
-    free(all);
-    world_broadcast(domain, (size_t)world_ranks() * sizeof *domain, 0);
-}
-
-int machine_domain(machine_kind kind, int world_rank)
-{
-    return kind == MACHINE_CUDA && domain ? domain[world_rank] : world_node(world_rank);
-}
-
-bool machine_in_domain(machine_kind kind, int rank)
-{
-    return machine_domain(kind, rank) == machine_domain(kind, world_rank());
-}
 
 sampler *machine_sampler(machine_kind kind)
 {
