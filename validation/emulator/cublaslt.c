@@ -421,5 +421,6 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     queued = cublaslt_made(sizeof *queued);
     *queued = j;
     emulator_enqueue(stream, "cublasLtMatmul", run, queued, free);
+    emulator_occupy(stream, j.how.multiprocessors ? j.how.multiprocessors : emulator_multiprocessors());
     return CUBLAS_STATUS_SUCCESS;
 }

@@ -1,6 +1,6 @@
 /* The devices that the runtime reports: EMULATOR_DEVICES of them (environment, 1 if not given), like an H100. Every
  * process has devices of its own, unless EMULATOR_SHARED_DEVICE=1 gives all processes the same. EMULATOR_CONTEXT=0:
- * none of them can be used, as if another process had them for itself. */
+ * none of them can be used, as if another process had them for itself. EMULATOR_SMS: multiprocessors of each. */
 #include "inside.h"
 #include <cstdio>
 #include <cstdlib>
@@ -45,7 +45,7 @@ static int attribute_of(enum cudaDeviceAttr attribute, int device)
     case cudaDevAttrMaxSharedMemoryPerBlock: return 48 << 10;
     case cudaDevAttrWarpSize: return 32;
     case cudaDevAttrClockRate: return 1980000;
-    case cudaDevAttrMultiProcessorCount: return 132;
+    case cudaDevAttrMultiProcessorCount: return emulator_multiprocessors();
     case cudaDevAttrIntegrated: return 0;
     case cudaDevAttrComputeMode: return 0;
     case cudaDevAttrEccEnabled: return 1;
@@ -72,6 +72,12 @@ bool emulator_idle()
 {
     static const bool idle = number("EMULATOR_IDLE", 0) != 0;
     return idle;
+}
+
+int emulator_multiprocessors(void)
+{
+    static const int count = number("EMULATOR_SMS", 132);
+    return count;
 }
 
 cudaError_t cudaGetDeviceCount(int *count)
@@ -138,7 +144,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
     p->maxGridSize[0] = 0x7FFFFFFF;
     p->maxGridSize[1] = p->maxGridSize[2] = 65535;
     p->major = 9;
-    p->multiProcessorCount = 132;
+    p->multiProcessorCount = emulator_multiprocessors();
     p->maxThreadsPerMultiProcessor = 2048;
     p->ECCEnabled = p->unifiedAddressing = p->concurrentKernels = 1;
     p->pciBusID = pci_bus();

@@ -1,6 +1,7 @@
 /* The emulated device, as fakes of libraries and tests use it. C and C++ both take this file. Nothing runs when it is
  * queued: the device advances only inside calls that synchronize or query, in the caller's thread, one randomly chosen
- * item at a time among the heads of streams (seed: environment EMULATOR_SEED). */
+ * item at a time among the heads of streams for which enough multiprocessors are free (seed: environment
+ * EMULATOR_SEED). */
 #pragma once
 #include <cuda_runtime.h>
 #include <stdbool.h>
@@ -12,9 +13,15 @@ extern "C" {
 
 /* Queues run(data) on the stream; it runs later, in one go. release(data), if not NULL, is called once it has run. */
 void emulator_enqueue(cudaStream_t s, const char *what, void (*run)(void *), void *data, void (*release)(void *));
-/* start(data) is called when the stream gets there, test(data) from then on until it says true. */
-void emulator_enqueue_polled(cudaStream_t s, const char *what, void (*start)(void *), bool (*test)(void *), void *data,
-                             void (*release)(void *));
+/* When the stream gets there, the work begins as soon as may_begin(data) says true. test(data) is called from then on
+ * until it says true. */
+void emulator_enqueue_polled(cudaStream_t s, const char *what, bool (*may_begin)(void *), bool (*test)(void *),
+                             void *data, void (*release)(void *));
+/* The item that was queued last holds so many multiprocessors from its beginning to its end. It begins when as many are
+ * free. An item for which nothing was said holds none. */
+void emulator_occupy(cudaStream_t s, int multiprocessors);
+/* Returns how many multiprocessors the device has: EMULATOR_SMS (environment), or those of an H100. */
+int emulator_multiprocessors(void);
 /* The bytes must lie in one live device allocation (emulator_range), or there or in pinned host memory
  * (emulator_reach). */
 void emulator_range(const void *p, size_t bytes, const char *what);

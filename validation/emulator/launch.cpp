@@ -81,6 +81,7 @@ void emulator_launch(const emulator_launch_plan *plan, cudaStream_t s)
     check_bytes(*plan);
     counts.launches++;
     emulator_enqueue(s, plan->name, run_plan, new emulator_launch_plan(*plan), release_plan);
+    emulator_occupy(s, 1);
 }
 
 cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value)

@@ -26,6 +26,13 @@ caught() {
     report $? "$1"
 }
 
+# stalls DESCRIPTION RANKS CASE: the watch must end the run, and name a product.
+stalls() {
+    run 1 "$2" "$3; stall_seconds = 3"
+    [ $? = 86 ] && grep -q "rank 0, the check: waits for matmul" "$here/said"
+    report $? "$1"
+}
+
 run() { # SEED RANKS CASE...
     local seed=$1 ranks=$2 deck=$here/deck.dat case
     shift 2
@@ -47,7 +54,7 @@ report() { # STATUS DESCRIPTION
 }
 
 fp32="precision = fp32" fp8="precision = fp8" current="precision = fp8; fp8_scaling = current"
-try 1 2 "grok1-314b: expert = 2; $fp32" "tensor = 2; $fp8" "context = 2; $current"
+try 1 2 "grok1-314b: expert = 2; $fp32" "tensor = 2; $fp8" "context = 2; $current" "pipeline = 2; $fp32"
 if [ -n "${XGSW_TEST_LONG:-}" ]; then
     try 2 1 "$fp32" "recompute = layer"
     try 2 2 "tensor = 2; $fp32" "gpt3-175b: pipeline = 2" "nemotron4-340b: shard = 2" "llama2-70b: context = 2; $fp32"
@@ -60,6 +67,7 @@ if [ -n "${XGSW_TEST_LONG:-}" ]; then
     try 2 8 "tensor = 2; pipeline = 2; data = 2; chunks_per_stage = 2" "grok1-314b: expert = 4; pipeline = 2; $fp32"
 fi
 caught "a missing wait of one transfer" 2 "pipeline = 2; fault = unwait exchange 1 0"
+stalls "products leave no SM to a receive that is posted ahead" 2 "pipeline = 2; $fp32; transfer_sms = 0"
 EMULATOR_DEAF=1 caught "the executor's waits go unheard" 2 "data = 2"
 echo "1..$count"
 [ $failures = 0 ]

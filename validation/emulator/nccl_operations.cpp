@@ -277,7 +277,12 @@ static void advance(operation *o)
 
 /* ---- on streams ---- */
 
-static void arrive(void *) {}
+/* One of a family at a time, in submitted order. */
+static bool is_first(void *data)
+{
+    operation *o = static_cast<operation *>(data);
+    return o->comm->aborted || o->comm->order->front() == o;
+}
 
 /* Versions from..fixed have the defect; EMULATOR_NCCL_DEFECT gives it to any. */
 static bool has_defect(int from, int fixed, const char *name)
@@ -297,12 +302,12 @@ static bool hangs(const operation *o)
            (!by_engines && t.kind >= SEND && is_large && has_defect(23007, 23102, "links"));
 }
 
-/* One of a family at a time, in submitted order; it begins some time after its stream got there. */
+/* Moves data some time after the operation began. */
 static bool test(void *data)
 {
     operation *o = static_cast<operation *>(data);
     if (o->comm->aborted) return true;
-    if (o->comm->order->front() != o || emulator_random(3) == 0 || hangs(o)) return false;
+    if (emulator_random(3) == 0 || hangs(o)) return false;
     if (o->at != SENDS && all_done(o->receives)) advance(o);
     if (o->at != SENDS || !all_done(o->sends)) return false;
     o->comm->order->pop_front();
@@ -322,7 +327,8 @@ void submit(const std::vector<task> &tasks)
     o->tasks = tasks;
     o->comm = tasks[0].comm;
     o->comm->order->push_back(o);
-    emulator_enqueue_polled(tasks[0].stream, name_of(tasks[0].kind), arrive, test, o, release);
+    emulator_enqueue_polled(tasks[0].stream, name_of(tasks[0].kind), is_first, test, o, release);
+    if (tasks[0].place == NO_PLACE) emulator_occupy(tasks[0].stream, tasks[0].comm->config.maxCTAs);
 }
 
 /* ---- sums ---- */

@@ -25,17 +25,18 @@ struct item {
     enum { RUN, POLLED, RECORD, WAIT } kind;
     std::string what;
     void (*run)(void *);
-    bool (*test)(void *);
+    bool (*may_begin)(void *), (*test)(void *);
     void *data;
     void (*release)(void *);
     record_pointer mark;
+    int multiprocessors = 0; /* held from its beginning to its end */
 };
 
 } // namespace emulator
 
 struct CUstream_st {
     std::deque<emulator::item> items;
-    bool begun = false;
+    bool begun = false; /* the head */
     int priority = 0;
 };
 struct CUevent_st {
@@ -55,6 +56,7 @@ enum {
     LOCK_EVERY = 16
 };
 static const double stall_seconds = 600.0;
+static int held; /* multiprocessors, by all heads that have begun */
 
 static CUstream_st legacy;
 static std::vector<cudaStream_t> streams = { &legacy };
@@ -90,12 +92,30 @@ static void complete(cudaStream_t s)
     item x = std::move(s->items.front());
     s->items.pop_front();
     s->begun = false;
+    held -= x.multiprocessors;
     if (x.release) x.release(x.data);
 }
 
+static bool fits(const item &x) { return held + x.multiprocessors <= emulator_multiprocessors(); }
+
 static bool can_run(cudaStream_t s)
 {
-    return !s->items.empty() && (s->items.front().kind != item::WAIT || s->items.front().mark->done);
+    if (s->items.empty()) return false;
+    const item &x = s->items.front();
+    if (x.kind == item::WAIT) return x.mark->done;
+    return s->begun || (fits(x) && (x.kind != item::POLLED || x.may_begin(x.data)));
+}
+
+/* Does the head compete with others for multiprocessors? Nothing takes those of a head that has begun. */
+static bool competes(cudaStream_t s) { return !s->begun && s->items.front().multiprocessors > 0; }
+
+/* Returns the highest priority, which is the smallest number, of heads that compete and can run. */
+static int first_priority()
+{
+    int first = LEAST_PRIORITY;
+    for (cudaStream_t s : streams)
+        if (can_run(s) && competes(s) && s->priority < first) first = s->priority;
+    return first;
 }
 
 /* Runs the head, or begins it, or asks whether it is done; true: it is done. */
@@ -110,21 +130,23 @@ static bool run_head(cudaStream_t s)
     }
     running = true;
     memory_unlock();
-    bool done = true;
-    if (x.kind == item::RUN || !s->begun) x.run(x.data);
-    if (x.kind == item::POLLED) done = s->begun && x.test(x.data);
+    bool done = x.kind == item::RUN || (s->begun && x.test(x.data));
+    if (x.kind == item::RUN) x.run(x.data);
+    if (!s->begun) held += x.multiprocessors;
     s->begun = true;
     running = false;
     return done;
 }
 
-/* One item of any stream. false: nothing came to its end (polled work may go on). *any: could anything run? */
+/* One item of any stream. false: nothing came to its end (polled work may go on). *any: could anything run? Half of the
+ * calls respect priorities. */
 static bool advance_one(bool *any)
 {
     cudaStream_t able[64];
     unsigned count = 0;
+    int least = draw(2) ? first_priority() : LEAST_PRIORITY;
     for (cudaStream_t s : streams)
-        if (can_run(s) && count < 64) able[count++] = s;
+        if (can_run(s) && !(competes(s) && s->priority > least) && count < 64) able[count++] = s;
     if (any) *any = count > 0;
     if (count == 0) return false;
     cudaStream_t s = able[draw(count)];
@@ -159,8 +181,12 @@ static cudaError_t query(bool done)
 
 __attribute__((noreturn)) static void stuck(const char *call, const char *why)
 {
-    for (cudaStream_t s : streams)
-        if (!s->items.empty()) fprintf(stderr, "emulator: a stream stands before %s\n", s->items.front().what.c_str());
+    for (cudaStream_t s : streams) {
+        if (s->items.empty()) continue;
+        const item &x = s->items.front();
+        fprintf(stderr, "emulator: a stream stands before %s, which %s %d multiprocessors; %d of %d are held\n",
+                x.what.c_str(), s->begun ? "holds" : "needs", x.multiprocessors, held, emulator_multiprocessors());
+    }
     emulator_fail("%s: %s", call, why);
 }
 
@@ -211,16 +237,18 @@ void emulator_enqueue(cudaStream_t s, const char *what, void (*run)(void *), voi
 {
     enter(what);
     stream_check(s, what);
-    append(s, { item::RUN, what, run, NULL, data, release, NULL });
+    append(s, { item::RUN, what, run, NULL, NULL, data, release, NULL });
 }
 
-void emulator_enqueue_polled(cudaStream_t s, const char *what, void (*start)(void *), bool (*test)(void *), void *data,
-                             void (*release)(void *))
+void emulator_enqueue_polled(cudaStream_t s, const char *what, bool (*may_begin)(void *), bool (*test)(void *),
+                             void *data, void (*release)(void *))
 {
     enter(what);
     stream_check(s, what);
-    append(s, { item::POLLED, what, start, test, data, release, NULL });
+    append(s, { item::POLLED, what, NULL, may_begin, test, data, release, NULL });
 }
+
+void emulator_occupy(cudaStream_t s, int multiprocessors) { s->items.back().multiprocessors = multiprocessors; }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t function, void *data)
 {
@@ -319,7 +347,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags)
     stream_check(s, __func__);
     event_check(e, __func__);
     if (flags != 0) return emulator_last_error(cudaErrorInvalidValue);
-    if (e->latest && !deaf()) append(s, { item::WAIT, "a wait for an event", NULL, NULL, NULL, NULL, e->latest });
+    if (e->latest && !deaf()) append(s, { item::WAIT, "a wait for an event", NULL, NULL, NULL, NULL, NULL, e->latest });
     return cudaSuccess;
 }
 
@@ -352,7 +380,7 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
     stream_check(s, __func__);
     event_check(e, __func__);
     e->latest = std::make_shared<record>();
-    append(s, { item::RECORD, "an event's record", NULL, NULL, NULL, NULL, e->latest });
+    append(s, { item::RECORD, "an event's record", NULL, NULL, NULL, NULL, NULL, e->latest });
     return cudaSuccess;
 }
 

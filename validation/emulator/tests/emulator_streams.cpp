@@ -258,13 +258,14 @@ static void full_stream_in_step()
 
 static bool never(void *) { return false; }
 static bool third_time(void *data) { return ++*static_cast<int *>(data) == 3; }
-static void nothing(void *) {}
+static bool always(void *) { return true; }
+static bool told(void *data) { return *static_cast<bool *>(data); }
 
 static void polled_work()
 {
     two_streams s;
     int asked = 0;
-    emulator_enqueue_polled(s.first.stream, "a transfer", nothing, third_time, &asked, NULL);
+    emulator_enqueue_polled(s.first.stream, "a transfer", always, third_time, &asked, NULL);
     s.set_on(s.first, 2.0f);
     s.set_on(s.second, 1.0f);
     s.second.finish();
@@ -276,9 +277,65 @@ static void wait_for_ever()
 {
     two_streams s;
     int asked = 0;
-    emulator_enqueue_polled(s.first.stream, "a transfer", nothing, never, &asked, NULL);
+    emulator_enqueue_polled(s.first.stream, "a transfer", always, never, &asked, NULL);
     EXPECT_CUDA(cudaEventRecord(s.event, s.first.stream));
     for (int i = 0; i < 1000; i++) expect(cudaEventQuery(s.event) == cudaErrorNotReady, "a transfer without an end");
+}
+
+/* Is the stream busy still when all has run that can? */
+static bool waits(const test_stream &s)
+{
+    for (int i = 0; i < 100; i++) cudaStreamQuery(s.stream);
+    bool busy = cudaStreamQuery(s.stream) == cudaErrorNotReady;
+    cudaGetLastError();
+    return busy;
+}
+
+/* As many multiprocessors are taken as there are, but for one: a kernel has it, a product that wants two waits. */
+static void residents()
+{
+    two_streams s;
+    test_stream third;
+    bool came = false;
+    emulator_enqueue_polled(third.stream, "a transfer", always, told, &came, NULL);
+    emulator_occupy(third.stream, emulator_multiprocessors() - 1);
+    expect(waits(third), "the transfer begins");
+    s.set_on(s.second, 1.0f);
+    emulator_occupy(s.second.stream, 2);
+    s.set_on(s.first, 2.0f);
+    s.first.finish();
+    expect(waits(s.second), "a product waits for the transfer");
+    came = true;
+    s.second.finish();
+    third.finish();
+}
+
+static void too_many_residents()
+{
+    test_stream s;
+    emulator_enqueue_polled(s.stream, "a transfer", always, told, NULL, NULL);
+    emulator_occupy(s.stream, emulator_multiprocessors() + 1);
+    s.finish();
+}
+
+/* What runs first of two kernels differs, but more often it is that of the higher priority. */
+static void priorities()
+{
+    int first = 0;
+    test_stream last;
+    cudaStream_t urgent;
+    EXPECT_CUDA(cudaStreamCreateWithPriority(&urgent, cudaStreamNonBlocking, -5));
+    for (int i = 0; i < 400; i++) {
+        device_floats x(VALUES);
+        LAUNCH(set, dim3(VALUES / THREADS), THREADS, 0, last.stream, x.data, 1.0f);
+        LAUNCH(set, dim3(VALUES / THREADS), THREADS, 0, urgent, x.data, 2.0f);
+        last.finish();
+        EXPECT_CUDA(cudaStreamSynchronize(urgent));
+        float got[VALUES];
+        x.read(got);
+        first += got[0] == 1.0f;
+    }
+    expect(first > 240 && first < 360, "three of four times the urgent one");
 }
 
 int main()
@@ -311,6 +368,9 @@ int main()
           "a call onto a full stream: the host waits for the device inside a step" },
         { "polled work", polled_work, NULL },
         { "polled work without an end blocks no query", wait_for_ever, NULL },
+        { "a transfer holds multiprocessors until its end", residents, NULL },
+        { "more multiprocessors than there are", too_many_residents, "a transfer, which needs 133 multiprocessors" },
+        { "priorities of streams", priorities, NULL },
     };
     return run_tests(tests, sizeof tests / sizeof *tests);
 }

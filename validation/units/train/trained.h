@@ -6,6 +6,7 @@
 #include "bench/check/compare.h"
 #include "bench/check/routing.h"
 #include "bench/check/scaling.h"
+#include "bench/launch/case_machine.h"
 #include "machine/prove/prove.h"
 #include "machine/world.h"
 #include "plan/deck/deck.h"
@@ -316,6 +317,7 @@ static inline void take_machine(trained *r, const trainer *t)
 static inline void build_trainer(trainer *t, mesh *m, const bench_case *c, const training *how)
 {
     *t = (trainer){ 0 };
+    machine_set_blocks(case_blocks(c));
     mesh_open(m, &c->layout, world_rank(), mesh_on(kind_of(c)));
     trainer_options o = { .machine = { .kind = kind_of(c),
                                        .hostile = how->hostile,
