@@ -60,12 +60,16 @@ in_root() { # COMMAND
         exec chroot . /bin/bash -c "cd /tmp; export PATH=/bin OMP_NUM_THREADS=1; $2"' "$root" "$bundle" "$1" "$python"
 }
 
-env -u MAKEFLAGS -u MAKELEVEL make -s BUNDLE="$folder/made/bundle" bundle >"$folder/make.log" 2>&1
+# Builds for the GPUs of ./xgsw, so that no kernel is compiled again.
+code() { grep -o "code=$1_[0-9a-z]*" "${BUILD:-build/mpicc}/kernel_flags" 2>/dev/null | sed 's/.*_//' | xargs; }
+ptx=$(code compute)
+env -u MAKEFLAGS -u MAKELEVEL make -s CUDA_ARCH="$(code sm)" CUDA_PTX="${ptx:-0}" BUNDLE="$folder/made/bundle" \
+    bundle >"$folder/make.log" 2>&1
 check $? "make bundle: $(tail -n 1 "$folder/make.log" | sed "s|$folder/made/||g")" "$folder/make.log"
-bytes=$(stat -c %s "$folder/made/bundle.tar.gz")
+bytes=$(stat -c %s "$folder/made/bundle.tar.xz")
 [ "$bytes" -lt 30000000 ]
 check $? "the archive is under 30 MB"
-tar -C "$folder" -xzf "$folder/made/bundle.tar.gz" && rm -r "$folder/made"
+tar -C "$folder" -xJf "$folder/made/bundle.tar.xz" && rm -r "$folder/made"
 make_root
 
 in_root '/bundle/run/gpu-acceptance --list' >"$folder/list.log" 2>&1 && grep -q '^timed-fp8 ' "$folder/list.log" &&
