@@ -199,8 +199,8 @@ CUDA_NAMES = $(notdir $(CUDA_UNITS))
 
 # --- Targets ------------------------------------------------------------------------------------------------------
 
-.PHONY: emulator all objects run check check-long check-cuda bundle bundle-parts install bench tests tests-long programs units
-.PHONY: format clean help found missing FORCE
+.PHONY: emulator all run check check-long check-cuda bundle bundle-parts install bench tests tests-long programs units
+.PHONY: format objects clean help found missing FORCE
 .DELETE_ON_ERROR:
 all: $(PROGRAM) ## build ./xgsw (the default); installs nothing
 

@@ -1,6 +1,7 @@
 /* NVML of the emulated devices, at 612.5 W. EMULATOR_CLOCKS_EVENTS: the bits of the reasons why clocks are what they
  * are; EMULATOR_SAMPLED_EVENTS: those that threads beside the main one are told. EMULATOR_NVML=0: it does not start, as
- * on a machine whose driver is of another version. EMULATOR_FABRIC=N: NVLink joins the GPUs of all nodes with this N. */
+ * on a machine whose driver is of another version. EMULATOR_FABRIC=N: NVLink joins the GPUs of all nodes with this N.
+ */
 #include "inside.h"
 #include <algorithm>
 #include <cstdio>

@@ -39,7 +39,7 @@ def check(case, provenance, f):
     domains = list(provenance["domains"]) if s["backend"] == "cuda" else nodes
     apart = any(domains[first] != domains[rank] for axis, firsts in groups(s) if axis == "tensor"
                 for rank, first in enumerate(firsts))
-    f.demand(case.flag("results/tensor_across_domains") == apart, "tensor_across_domains contradicts the ranks' domains")
+    f.demand(case.flag("results/tensor_across_domains") == apart, "tensor_across_domains contradicts the domains")
     said, text = case["results/placement"], sentence(counts, within, across)
     text += "; tensor within an NVLink domain" if "tensor" in across and not apart else ""
     f.demand(said == text, f"placement is {said!r}, by the nodes of its ranks {text!r}")
