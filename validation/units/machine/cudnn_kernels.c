@@ -3,7 +3,7 @@
  *     FILE s t b heads kv_heads d ROWS
  * FILE is where what forward's plan loads is kept, FILE-backward what backward's does. ROWS: fused, keys and values lie
  * behind the queries; apart, they have rows of their own. A line of output says what became of its plans. An argument
- * is another compute capability: 800. */
+ * is another compute capability: 800, 1000. */
 #include "machine/cuda/attention/attention_library.h"
 #include "machine/cuda/attention/attention_staging.h"
 #include "machine/cuda/cudnn/cudnn_attention_graph.h"
@@ -66,20 +66,31 @@ static void plan(const shape *n, bool backward, const char *file, cudnnBackendDe
     fflush(stdout);
 }
 
-/* The H100's description with another compute capability, three digits; what else differs does not choose kernels. */
+/* Puts another number after the key. */
+static void describe(char text[2 * sizeof h100], const char *key, const char *number)
+{
+    char rest[sizeof h100];
+    char *at = strstr(text, key) + strlen(key);
+    snprintf(rest, sizeof rest, "%s", at + strspn(at, "0123456789"));
+    snprintf(at, 2 * sizeof h100 - (size_t)(at - text), "%s%s", number, rest);
+}
+
+/* Returns the H100's description with another compute capability and the shared memory of such a device; what else
+ * differs does not choose kernels. */
 static const char *described(const char *capability)
 {
-    static char text[sizeof h100];
-    static const char key[] = "\"deviceVer\":";
+    static char text[2 * sizeof h100];
+    int number = atoi(capability);
     memcpy(text, h100, sizeof h100);
-    memcpy(strstr(text, key) + sizeof key - 1, capability, 3);
+    describe(text, "\"deviceVer\":", capability);
+    if (number == 890 || number >= 1200) describe(text, "\"maxSharedMemoryPerBlockOptin\":", "101376");
     return text;
 }
 
 int main(int count, char **arguments)
 {
     char why[GRAPH_REASON] = "", file[400];
-    const char *text = described(count == 2 && strlen(arguments[1]) == 3 ? arguments[1] : "900");
+    const char *text = described(count == 2 ? arguments[1] : "900");
     shape n;
     cudnnBackendDescriptor_t device = cudnn_load(why, sizeof why) ? graph_device_described(text, why) : NULL;
     if (!device) printf("%s\n", why);
