@@ -15,7 +15,7 @@ from program import Tap  # noqa: E402
 
 BUILD, LIST = Path(os.environ.get("BUILD", "build/mpicc")), "validation/cuda/machine_code.list"
 TARGET, RELEASE = "sm_90a", "13.0"
-OTHERS, SPILLED = ("sm_80", "sm_89", "sm_100f", "sm_120"), 48      # as far as they are built; bytes more than the list's
+OTHERS, SPILLED = ("sm_80", "sm_89", "sm_100f", "sm_120"), 48  # as far as built; bytes more than listed
 ENTRY = re.compile(r"Compiling entry function '(\w+)' for '(\w+)'\n.*\n.* (\d+) bytes spill stores, "
                    r"(\d+) bytes spill loads\nptxas info +: Used (\d+) registers")
 

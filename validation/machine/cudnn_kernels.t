@@ -68,7 +68,7 @@ OTHERS = {(500, 500, 1, 4, 2, 64, "fused"): "planned", (500, 1000, 2, 4, 2, 64, 
           (128, 128, 1, 4, 2, 16, "fused"): "planned", (64, 64, 1, 4, 2, 12, "fused"): "not for the library"}
 
 
-# Other devices, and whose kernels they get. Heads of 192 have no engine backward there, neither in cuDNN 9.19 nor in 9.28
+# Other devices, and whose kernels they get. Heads of 192 have no engine backward there, in cuDNN 9.19 and 9.28 alike
 # (nor have heads of 256, so padding does not help): own kernels compute them.
 ELSEWHERE = {"800": "sm80", "890": "sm80", "1000": "sm100", "1030": "sm100", "1200": "sm120"}
 SQUARE, WIDE = (8192, 8192, 1, 16, 2, 128, "fused"), (4096, 4096, 1, 12, 1, 192, "fused")

@@ -236,6 +236,11 @@ run = alone("--dry-run", deck_file("[llama3.1-8b]\nsize = full\ntensor = 8\nprec
             "--device-memory", "1")
 tap.ok(run.returncode == 0 and "  fits        NO, a device of 1 GB: " in run.stdout
        and "  scales      power_of_two, delayed\n" in run.stdout, "another device, and how FP8 is scaled", run.stdout)
+run = alone("--dry-run", deck_file("expect = reference\nprecision = fp8\n[llama3.1-70b]\nsize = full\n"), "--ranks",
+            "128", "--device", "B200")
+tap.ok("pipeline 4  context 1" in run.stdout and "  published   in MXFP8 on B200: not the same work\n" in run.stdout
+       and "published in MXFP8: not the same work: NOT ACCEPTED (no published cell)\n" in run.stdout,
+       "a GPU's own layout, published in a format that xgsw lacks: no reference", run.stdout)
 swept = "[llama3.1-8b]\nsize = check\nprecision = fp32 fp32 bf16 fp8\nfp8_scale = power_of_two exact\n"
 run = alone("--dry-run", deck_file(swept), "--ranks", "1")
 tap.ok(run.stdout.count("\ncase ") + 1 == 4 and "(stands for 4 of" in run.stdout and "(stands for 2 of" in run.stdout,

@@ -218,6 +218,11 @@ def check_dry_run(tap):
     run = launch({"DTYPE": "bf16", "MODEL_SIZE": "405b", "NUM_NODES": "128", "GPUS_PER_NODE": "4"}, "--print", "deck")
     tap.ok(run.returncode == 0 and "tensor groups of 8 GPUs span nodes of 4, which makes their cases NOT VALID" in
            run.stderr, "so are tensor groups that nodes are too small for", run.stderr)
+    run = launch({"DTYPE": "bf16", "MODEL_SIZE": "340b", "JOB_TOTAL_GPUS": "128", "DEVICE": "GB200"}, "--print",
+                 "slurm")
+    tap.ok(run.returncode == 0 and "--nodes=32 --ntasks-per-node=4 " in run.stdout and "span" not in run.stderr
+           and "published for 128 GB200: 59878 tokens/s" in run.stderr,
+           "DEVICE=GB200: nodes of 4, its own cell, and a tensor group of 8 in its NVLink domain", run.stderr)
     check_own_decks(tap)
 
 

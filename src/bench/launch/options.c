@@ -175,7 +175,7 @@ static const char *contradiction(const options *o)
         { o->json && asked && !on_paper, "--json goes with a run, a dry run or a slice: nothing else has cases" },
         { o->on_host && !on_paper,
           "--on-host goes with --dry-run and --slice; for a run write backend = host into the deck" },
-        { o->device && !o->dry_run, "--device goes with --dry-run; a run finds the devices out" },
+        { o->device && !on_paper, "--device goes with --dry-run and --slice; a run finds the devices out" },
         { o->device_bytes > 0.0 && !o->dry_run, "--device-memory goes with --dry-run; a run finds the devices' out" },
         { o->deck && (o->keys || o->list), "--keys and --list answer for all or for one name, and take no deck" },
         { o->schedule && !o->dry_run, "--schedule goes with --dry-run; a run shows no lists" },
