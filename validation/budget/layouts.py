@@ -128,7 +128,7 @@ def catalogue(text):
         if not name or name[1] not in FAMILIES:
             continue
         shape, recompute, flops[name[1]] = shape_of(block)
-        for precision, row in re.findall(r"^  (bf16|fp8) +(\d.*)$", block, re.M):
+        for precision, row in re.findall(r"^  (bf16|fp8) +(\d+ +H100 .*)$", block, re.M):
             gpus, _, s, layers, t, p, c, _, d, shard, chunks, micro, batch = row.split()[:13]
             layout = Layout(name[1], *shape, recompute, precision,
                             *map(int, (gpus, s, layers, t, p, c, d, shard, chunks, micro, batch)))
