@@ -155,7 +155,7 @@ static const field of_results[] = {
     { "engines", NULL, "what attention and products ran with", FIELD_TEXT, RESULT(seen.engines) },
     { "transfers", NULL, "how transfers were made, and why products left SMs free for them", FIELD_TEXT,
       RESULT(seen.transfers) },
-    { "sms_left_free", NULL, "SMs of a GPU that products left free for transfers; rank 0's", FIELD_INTEGER,
+    { "sms_left_free", "1", "SMs of a GPU that products left free for transfers; rank 0's", FIELD_INTEGER,
       RESULT(seen.sms_left_free) },
     { "passed", NULL, "the verdict is PASSED", FIELD_FLAG, RESULT(ruling.passed) },
     { "valid", NULL, "it may be compared with other machines", FIELD_FLAG, RESULT(ruling.valid) },
