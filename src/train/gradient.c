@@ -64,7 +64,8 @@ void gradient_reduce(void *listener, bucket *b, queue *q)
     origin_restore(t->machine, before);
 }
 
-/* All stages, as their transfers are numbered. */
+/* All stages take part, as their transfers are numbered. The last stage has its gradient long before the first one has,
+ * so the exchange follows all of backward: a kernel that waits would hold SMs that products need. */
 static void exchange_ends(trainer *t, bucket *b)
 {
     group *stages = &t->mesh->axis[AXIS_PIPELINE];
@@ -72,6 +73,7 @@ static void exchange_ends(trainer *t, bucket *b)
     transfer both[2] = { { .send = true, .peer = peer }, { .send = false, .peer = peer } };
     if (b) both[0].tensor = gradient_shard(b), both[1].tensor = b->other;
     if (b) queue_wait(t->queues.gradient, b->reduced);
+    queue_follow(t->queues.gradient, t->queues.compute);
     queue_wait(t->queues.compute, submit(t->queues.gradient, "tied_gradients", exchange_op(stages, both, b ? 2 : 0)));
 }
 
