@@ -62,6 +62,7 @@ void nccl_begin(const char *who, const char *call)
 ncclResult_t nccl_tried(ncclResult_t result)
 {
     activity_wait_end();
+    if (result != ncclSuccess) cudaGetLastError(); /* else the next launch would seem to have failed */
     return result;
 }
 

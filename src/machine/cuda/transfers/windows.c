@@ -1,19 +1,21 @@
 /* The arena as a symmetric window. */
 #include "machine/cuda/transfers/windows.h"
 #include "base/text.h"
+#include "machine/cuda/device/call.h"
 #include "machine/cuda/device/device.h"
 #include "machine/cuda/device/environment.h"
 #include "machine/cuda/device/memory.h"
 #include "machine/cuda/transfers/communicators.h"
 #include "machine/cuda/transfers/nccl_defects.h"
 #include "machine/world.h"
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { WHY = 160, TIMED_PART = 16 << 20, LEAST_PART = 8 << 20, FIRST_PART = 64 };
+enum { WHY = 160, TIMED_PART = 16 << 20, LEAST_PART = 8 << 20, FIRST_PART = 64, PAGE = 4096 };
 /* Below so many bytes/s copy engines do not use NVLink: one direction of an A100's has 300e9, PCIe 5.0 x16 has 64e9. */
 static const double NVLINK = 100e9;
+/* Bytes that a case needs outside its arena (memory_room_outside). */
+static const double OUTSIDE = 1.5e9;
 
 static struct {
     char *memory; /* NULL: there is none */
@@ -23,17 +25,22 @@ static struct {
     double rate;     /* bytes/s of the slowest timed gather; 0: none was timed */
 } windows;
 
+void cuda_window_reserve(size_t bytes) { windows.largest = bytes > windows.largest ? bytes : windows.largest; }
+
 /* ---- what all ranks agree on ---- */
 
-/* Gives all ranks the reason of the first that has one; returns whether none has. */
+/* Gives all ranks the reason of the first that has one; returns whether none has. A rank that took no part in an
+ * earlier case does not know the reason that this case gave. */
 static bool nobody_has_a_reason(const group *all, const char *reason)
 {
     const cuda_communicator *c = communicator_for(all);
-    int32_t first = reason[0] ? all->size - all->rank : 0, text[FIRST_NUMBERS] = { 0 };
+    const bool known = windows.why[0];
+    int32_t first = known || reason[0] ? all->size - all->rank : 0, text[FIRST_NUMBERS] = { 0 };
     first_maximum(c, &first, 1, communicators_check);
     if (first == 0) return true;
-    int rank = all->size - first;
-    if (rank == all->rank) snprintf((char *)text, sizeof text, "rank %d: %.*s", rank, WHY / 2, reason);
+    if (all->size - first == all->rank && known) snprintf((char *)text, sizeof text, "%s", windows.why);
+    else if (all->size - first == all->rank)
+        snprintf((char *)text, sizeof text, "rank %d: %.*s", all->rank, WHY / 2, reason);
     first_maximum(c, text, FIRST_NUMBERS, communicators_check);
     snprintf(windows.why, WHY, "%.*s", WHY - 1, (const char *)text);
     return false;
@@ -44,6 +51,24 @@ static void find_obstacle(char *why)
     if (machine_shares_devices()) snprintf(why, WHY, "ranks share devices");
     else if (!nccl_windows_load()) snprintf(why, WHY, "NCCL is older than 2.28.3");
     else cuda_environment_lets_windows(why, WHY);
+}
+
+/* Returns the size of the memory: that of the largest arena which any rank has met or expects, or of this one where the
+ * largest would leave a rank too little beside it. *kept: whether all ranks have memory of that size. */
+static size_t agree_size(size_t bytes, const group *all, bool *kept)
+{
+    const cuda_communicator *c = communicator_for(all);
+    size_t unused = 0, device = 0;
+    cuda_window_reserve(bytes);
+    int32_t pages = (int32_t)((windows.largest + PAGE - 1) / PAGE);
+    first_maximum(c, &pages, 1, communicators_check);
+    windows.largest = (size_t)pages * PAGE;
+    CUDA_CHECK(cudaMemGetInfo(&unused, &device));
+    int32_t lacks = (double)(unused + windows.bytes) < (double)windows.largest + OUTSIDE;
+    int32_t not [] = { lacks, windows.bytes != windows.largest, windows.bytes != bytes };
+    first_maximum(c, not, 3, communicators_check);
+    *kept = !not [1 + not [0]];
+    return not [0] ? bytes : windows.largest;
 }
 
 /* ---- memory ---- */
@@ -65,18 +90,19 @@ static void take_memory(size_t bytes, char *why)
     else windows.memory = memory, windows.bytes = bytes;
 }
 
-/* Memory of so many bytes that NCCL can map, on all ranks or on none. */
+/* Memory of so many bytes that NCCL can map, on all ranks or on none. What a rank has depends on the cases in which it
+ * took part, so all ranks ask each other whatever they have. */
 static bool has_memory(size_t bytes, const group *all)
 {
     char why[WHY] = "";
-    if (windows.why[0]) return false;
-    if (windows.bytes >= bytes) return true;
-    if (windows.memory) release();
+    bool kept = false;
     find_obstacle(why);
-    if (!why[0]) take_memory(bytes > windows.largest ? bytes : windows.largest, why);
-    bool all_have = nobody_has_a_reason(all, why);
-    if (!all_have && windows.memory) release();
-    return all_have;
+    if (!nobody_has_a_reason(all, why)) return false;
+    size_t size = agree_size(bytes, all, &kept);
+    if (kept) return true;
+    release();
+    take_memory(size, why);
+    return nobody_has_a_reason(all, why);
 }
 
 /* ---- windows ---- */
@@ -99,7 +125,8 @@ static void gather_first(const group *g)
     if (part >= LEAST_PART && (windows.rate == 0.0 || rate < windows.rate)) windows.rate = rate;
 }
 
-static void map_groups(group *const *of, int groups, const group *all)
+/* Returns whether every rank has its windows. */
+static bool map_groups(group *const *of, int groups, const group *all)
 {
     char why[WHY] = "";
     bool fresh[8] = { false };
@@ -108,17 +135,16 @@ static void map_groups(group *const *of, int groups, const group *all)
         if (fresh[i] && !communicator_map(of[i], windows.memory, windows.bytes))
             snprintf(why, WHY, "no window for %s", communicator_for(of[i])->name);
     }
-    if (!nobody_has_a_reason(all, why)) communicators_unmap();
+    if (!nobody_has_a_reason(all, why)) return false;
     for (int i = 0; i < groups; i++)
-        if (fresh[i] && communicator_for(of[i])->window) gather_first(of[i]);
+        if (fresh[i]) gather_first(of[i]);
+    return true;
 }
-
-void cuda_window_reserve(size_t bytes) { windows.largest = bytes > windows.largest ? bytes : windows.largest; }
 
 void *cuda_window_take(size_t bytes, group *const *of, int groups, group *all)
 {
     cuda_device_use();
-    if (groups && all->size > 1 && !windows.used && has_memory(bytes, all)) map_groups(of, groups, all);
+    if (groups && all->size > 1 && !windows.used && !(has_memory(bytes, all) && map_groups(of, groups, all))) release();
     if (windows.used || windows.bytes < bytes) return cuda_memory_take(bytes);
     windows.used = bytes;
     return windows.memory;

@@ -5,7 +5,7 @@
 #include "machine/cuda/transfers/first_transfers.h"
 #include "machine/op/fabric.h"
 
-/* The arenas to come are at most so large: the first that is taken gets as much. Collective. */
+/* The arenas to come are at most so large: the first that is taken gets as much, if the device has it. */
 void cuda_window_reserve(size_t bytes);
 /* Returns memory for an arena and registers it with every communicator of the groups whose ranks copy engines reach.
  * Collective over `all`, which holds the other groups. Every rank gets plain memory, and transfers are made by kernels,
@@ -15,7 +15,7 @@ void *cuda_window_take(size_t bytes, group *const *of, int groups, group *all);
 bool cuda_window_moves(const group *g);
 /* Gives back memory of either kind. */
 void cuda_window_give_back(void *memory);
-/* Returns bytes that are kept and not in use: the next arena gets them. */
+/* Returns how many of the bytes that are kept hold no arena. */
 size_t cuda_window_kept(void);
 /* Returns whether the place of this rank lies in a window of the communicator. */
 bool cuda_window_holds(const void *place, const cuda_communicator *c);
