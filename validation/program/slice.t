@@ -3,6 +3,7 @@
 and, for real cells, on the emulator with computing switched off."""
 import json
 import math
+import os
 
 from program import Tap, alone, deck_file
 
