@@ -8,7 +8,8 @@ skip() { echo "1..0 # SKIP $1"; exit 0; }
 [ "$(id -u)" = 0 ] && unshare --mount --uts true 2>/dev/null ||
     skip "no right to change roots and names: run it as root"
 case $(./xgsw --version) in
-*'CUDA       not built'*) [ -n "${XGSW_TEST_LONG:-}" ] || skip "a build without CUDA: make check-long makes its bundle" ;;
+*'CUDA       not built'*)
+    [ -n "${XGSW_TEST_LONG:-}" ] || skip "a build without CUDA: make check-long makes its bundle" ;;
 esac
 case $(./xgsw --version) in *'MPI        Open MPI'*) ;; *) skip "the bundle is Open MPI's, ./xgsw is not" ;; esac
 
