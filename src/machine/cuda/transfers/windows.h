@@ -9,7 +9,7 @@
 void cuda_window_reserve(size_t bytes);
 /* Returns memory for an arena and registers it with every communicator of the groups whose ranks copy engines reach.
  * Collective over `all`, which holds the other groups. Every rank gets plain memory, and transfers are made by kernels,
- * where one of them cannot have windows; cuda_window_words says why. bytes: the same on all ranks of each group. */
+ * if one of them cannot have windows (cuda_window_words says why) or there are no groups. bytes: the same on all ranks of each group. */
 void *cuda_window_take(size_t bytes, group *const *of, int groups, group *all);
 /* Returns whether gathers and all-to-alls of the group are made by copy engines. */
 bool cuda_window_moves(const group *g);
