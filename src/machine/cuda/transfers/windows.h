@@ -1,6 +1,6 @@
 /* An arena in memory that NCCL maps on all ranks (symmetric windows): copy engines move what is gathered there, and no
- * SM is taken. Memory and windows are kept for the whole run: registering tens of gigabytes takes time, and NCCL has
- * lost memory where it was done again and again. Process state, as the communicators are. */
+ * SM is taken. The memory is kept for the whole run, a window as long as its communicator: registering tens of gigabytes
+ * takes time, and NCCL has lost memory where it was done again and again. Process state, as the communicators are. */
 #pragma once
 #include "machine/cuda/transfers/first_transfers.h"
 #include "machine/op/fabric.h"
