@@ -112,8 +112,10 @@ static int dry_run_at(const options *o, const deck_file *f, int ranks, FILE *jso
                            .device = o->device,
                            .dry_run = o->dry_run };
     char why[512] = "";
+    machine_device own = { .fp8 = true };
     if (o->slice) source.cuda_usable = !o->on_host && machine_usable(MACHINE_CUDA, why, sizeof why);
-    if (source.cuda_usable && !machine_device_of(MACHINE_CUDA).fp8) source.cuda_without_fp8 = "this GPU has no FP8";
+    if (source.cuda_usable) own = machine_device_of(MACHINE_CUDA), source.device = own.name;
+    if (!own.fp8) source.cuda_without_fp8 = "this GPU has no FP8";
     if (why[0]) source.cuda_missing = why;
     if (o->on_host) source.cuda_missing = "--on-host takes no GPU";
     deck d = deck_read(&source);

@@ -97,15 +97,15 @@ void measure_free(measure *r)
     free(r->calibration);
 }
 
-/* The ranks of these groups lie alike, so copy engines may make their transfers. Where bits must repeat, sums of
- * gradients stay out of windows, in which NCCL may add in the switch. */
-static void *take_memory(const measure *r, mesh *m, machine_kind kind, bool repeats)
+/* The ranks of these groups lie alike, so copy engines may make their transfers. In a run whose bits must repeat, the
+ * sums over data ranks stay out of windows; the environment keeps those of the other groups out of the switch. */
+static void *take_memory(const measure *r, mesh *m, machine_kind kind)
 {
     group *const of[] = {
         &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT], &m->context_reversed, &m->axis[AXIS_SHARD], &m->expert,
         &m->gradient
     };
-    int groups = r->window ? 6 - repeats : 0;
+    int groups = r->window ? 6 - machine_repeats_bits() : 0;
     return machine_window_take(kind, groups ? r->window : r->arena.used, of, groups, &m->all);
 }
 
@@ -128,7 +128,7 @@ static void build(trainer *t, const bench_case *c, mesh *m, const trainer_option
     machine_options options = o->machine;
     arena a;
     size_t bytes = r->arena.used;
-    void *memory = take_memory(r, m, options.kind, c->deterministic);
+    void *memory = take_memory(r, m, options.kind);
     transfer_room room = room_on(c, m, options.kind);
     arena_open(&a, memory, bytes);
     options.mark_history = r->history;

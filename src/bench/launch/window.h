@@ -3,5 +3,5 @@
 #include "plan/bench_case.h"
 #include "train/measure.h"
 
-/* Sets r->window. Collective over the world. */
+/* Sets the window of the measure and of its calibration. Collective over the world. */
 void window_agree(const bench_case *c, measure *r);

@@ -35,13 +35,14 @@ bool devices_shared(const machine_device *device, int ranks, int pair[2], int *m
     return *most > 1;
 }
 
-static void find_refused(device_survey *s, machine_kind kind)
+/* Writes what environment and libraries have against several ranks, or against the links of a pipeline. */
+static void find_refused(machine_kind kind, bool links, const char *before, char sentence[REASON_LENGTH])
 {
     char why[REASON_LENGTH / 2] = "";
-    if (world_ranks() > 1 && !machine_suits(kind, false, why, sizeof why))
-        snprintf(s->refused, sizeof s->refused, "xgsw: rank %d on %.*s: %s", world_rank(), HOST_NAME_BYTES,
-                 world_host(), why);
-    world_hear(s->refused, REASON_LENGTH);
+    if (world_ranks() > 1 && !machine_suits(kind, links, why, sizeof why))
+        snprintf(sentence, REASON_LENGTH, "%srank %d on %.*s: %s", before, world_rank(), HOST_NAME_BYTES, world_host(),
+                 why);
+    world_hear(sentence, REASON_LENGTH);
 }
 
 static void find_missing(device_survey *s, machine_kind kind)
@@ -64,21 +65,13 @@ static void find_without_fp8(device_survey *s, machine_kind kind)
     world_hear(s->no_fp8, REASON_LENGTH);
 }
 
-static void find_without_links(device_survey *s, machine_kind kind)
-{
-    char why[REASON_LENGTH / 2] = "";
-    if (world_ranks() > 1 && !machine_suits(kind, true, why, sizeof why))
-        snprintf(s->no_links, sizeof s->no_links, "rank %d on %.*s: %s", world_rank(), HOST_NAME_BYTES, world_host(),
-                 why);
-    world_hear(s->no_links, REASON_LENGTH);
-}
-
 static void gather_devices(device_survey *s, machine_kind kind)
 {
     machine_device own = machine_device_of(kind);
     s->device = world_gather(&own, sizeof own);
     memcpy(s->name, own.name, sizeof s->name);
     world_broadcast(s->name, sizeof s->name, 0);
+    machine_meet(s->device);
 }
 
 static void find_shared(device_survey *s)
@@ -95,14 +88,12 @@ static void find_shared(device_survey *s)
 device_survey devices_survey(machine_kind kind)
 {
     device_survey s = { .usable = false };
-    find_refused(&s, kind);
+    find_refused(kind, false, "xgsw: ", s.refused);
     find_missing(&s, kind);
     if (!s.usable) return s;
     find_without_fp8(&s, kind);
-    find_without_links(&s, kind);
+    find_refused(kind, true, "", s.no_links);
     gather_devices(&s, kind);
-    machine_device own = machine_device_of(kind);
-    machine_meet(&own);
     find_shared(&s);
     return s;
 }

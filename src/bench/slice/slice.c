@@ -25,7 +25,7 @@ static void add_work(slice *s, const preparation *noted, bool indices)
     }
 }
 
-/* Copy engines move what lies within a node of 8 GPUs. */
+/* Copy engines are taken to move what lies within an NVLink domain of the device. */
 static slice slice_open(const bench_case *c, int rank, double seconds)
 {
     mesh m;

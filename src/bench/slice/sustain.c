@@ -9,7 +9,7 @@
 enum { PAGE = 4096, SLACK = 64 << 10, BATCHES = 50, MOST_BATCHES = 400, LEAST_BATCHES = 3, MOST_RUNS = 1 << 14 };
 enum { LOAD = 5 }; /* the first operation runs so many times as long, so that clocks settle */
 
-/* Operations take turns in so many places: they find their operands in no cache. */
+/* Operations take turns in so many places, if the memory has them: large operands are then in no cache. */
 enum { PLACES = 4 };
 typedef struct {
     op at[PLACES];

@@ -18,13 +18,11 @@ static void find_domains(const machine_device *all)
     }
 }
 
-void machine_meet(const machine_device *own)
+void machine_meet(const machine_device *all)
 {
-    machine_device *all = world_gather(own, sizeof *own);
     free(domain);
     domain = allocate(world_ranks(), sizeof *domain, "the NVLink domains of ranks");
     if (all) find_domains(all);
-    free(all);
     world_broadcast(domain, (size_t)world_ranks() * sizeof *domain, 0);
 }
 

@@ -53,8 +53,8 @@ bool machine_built(machine_kind kind);
 /* Returns whether it can run here. */
 bool machine_usable(machine_kind kind, char *why, size_t length); /* why not: a clause, if not */
 machine_device machine_device_of(machine_kind kind);              /* this rank's */
-/* Finds out which ranks NVLink connects, by their devices; own: this rank's. Collective over the world. */
-void machine_meet(const machine_device *own);
+/* Finds out which ranks NVLink connects. all: the devices of all ranks, on rank 0; else NULL. Collective. */
+void machine_meet(const machine_device *all);
 /* Returns the lowest rank of the rank's NVLink domain: those of its node, and of the nodes whose GPUs have its fabric.
  * Before machine_meet, and on the host, the domain is the node. */
 int machine_domain(machine_kind kind, int world_rank);

@@ -20,8 +20,6 @@ static const device_row rows[] = {
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
-const device_row *device_at(int i) { return i < ROWS ? &rows[i] : NULL; }
-
 const device_row *device_find(const char *name)
 {
     static const char maker[] = "NVIDIA ";

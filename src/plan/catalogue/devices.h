@@ -13,8 +13,6 @@ typedef struct {
 
 /* The device of a dry run that names none: every published layout has a cell of it. */
 #define PAPER_DEVICE "H100"
-/* Row number i; NULL after the last. */
-const device_row *device_at(int i);
 /* The row that the name begins with, without its maker: "NVIDIA H100 80GB HBM3", "H100"; NULL: none. A part of a GPU
  * has no row. */
 const device_row *device_find(const char *name);

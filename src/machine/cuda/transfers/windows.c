@@ -65,10 +65,10 @@ static size_t agree_size(size_t bytes, const group *all, bool *kept)
     windows.largest = (size_t)pages * PAGE;
     CUDA_CHECK(cudaMemGetInfo(&unused, &device));
     int32_t lacks = (double)(unused + windows.bytes) < (double)windows.largest + OUTSIDE;
-    int32_t not [] = { lacks, windows.bytes != windows.largest, windows.bytes != bytes };
-    first_maximum(c, not, 3, communicators_check);
-    *kept = !not [1 + not [0]];
-    return not [0] ? bytes : windows.largest;
+    int32_t some[] = { lacks, windows.bytes != windows.largest, windows.bytes != bytes };
+    first_maximum(c, some, 3, communicators_check);
+    *kept = !some[1 + some[0]];
+    return some[0] ? bytes : windows.largest;
 }
 
 /* ---- memory ---- */
@@ -144,7 +144,8 @@ static bool map_groups(group *const *of, int groups, const group *all)
 void *cuda_window_take(size_t bytes, group *const *of, int groups, group *all)
 {
     cuda_device_use();
-    if (groups && all->size > 1 && !windows.used && !(has_memory(bytes, all) && map_groups(of, groups, all))) release();
+    bool is_free = all->size > 1 && !windows.used;
+    if (is_free && !(groups && has_memory(bytes, all) && map_groups(of, groups, all))) release();
     if (windows.used || windows.bytes < bytes) return cuda_memory_take(bytes);
     windows.used = bytes;
     return windows.memory;

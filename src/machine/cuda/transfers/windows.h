@@ -1,6 +1,7 @@
 /* An arena in memory that NCCL maps on all ranks (symmetric windows): copy engines move what is gathered there, and no
- * SM is taken. Memory and windows are kept for the whole run: registering tens of gigabytes takes time, and NCCL has
- * lost memory where it was done again and again. Process state, as the communicators are. */
+ * SM is taken. The memory is kept for the whole run, a window as long as its communicator: registering tens of
+ * gigabytes takes time, and NCCL has lost memory where it was done again and again. Process state, as the communicators
+ * are. */
 #pragma once
 #include "machine/cuda/transfers/first_transfers.h"
 #include "machine/op/fabric.h"
@@ -8,8 +9,8 @@
 /* The arenas to come are at most so large: the first that is taken gets as much, if the device has it. */
 void cuda_window_reserve(size_t bytes);
 /* Returns memory for an arena and registers it with every communicator of the groups whose ranks copy engines reach.
- * Collective over `all`, which holds the other groups. Every rank gets plain memory, and transfers are made by kernels,
- * where one of them cannot have windows; cuda_window_words says why. bytes: the same on all ranks of each group. */
+ * Collective over `all`, which holds the other groups. Every rank gets plain memory, and kernels make transfers, if one
+ * of them cannot have windows (cuda_window_words says why) or there are no groups. bytes: the same on all ranks. */
 void *cuda_window_take(size_t bytes, group *const *of, int groups, group *all);
 /* Returns whether gathers and all-to-alls of the group are made by copy engines. */
 bool cuda_window_moves(const group *g);
