@@ -35,11 +35,11 @@ static int sharers(machine_kind kind, const host_load *load)
 double memory_room_outside(const mesh *m)
 {
     const group *const apart[] = { &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT], &m->context_reversed };
-    if (m->on == MESH_ON_CUDA) return 1.5e9;
+    if (m->on == MESH_ON_CUDA) return DEVICE_OUTSIDE_BYTES;
     int communicators = m->all.size > 1 ? 2 : 0; /* of the world; of those that take turns */
     for (int i = 0; i < 3; i++) communicators += apart[i]->size > 1;
     for (int i = 0; i < LINKS; i++) communicators += m->link[i].size > 1;
-    return 1.5e9 + 0.3e9 * communicators;
+    return DEVICE_OUTSIDE_BYTES + 0.3e9 * communicators;
 }
 
 bool memory_suffices(const mesh *m, const measure *r, machine_kind kind, const host_load *load,

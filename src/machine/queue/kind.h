@@ -69,6 +69,8 @@ const char *machine_engines(machine_kind kind, char *text, size_t length);
 /* Writes how transfers are made: words; nothing where there are none, or nothing to say. */
 const char *machine_transfers(machine_kind kind, char *text, size_t length);
 
+/* What is taken on a device next to an arena: kernels, cuBLASLt, cuDNN and their workspaces. */
+#define DEVICE_OUTSIDE_BYTES 1.5e9
 /* Memory for an arena on that kind of machine. */
 void *machine_memory_take(machine_kind kind, size_t bytes);
 /* The same for ranks whose collectives in those groups lie at equal offsets of as many bytes. Collective over `all`,

@@ -106,7 +106,10 @@ static cudnnBackendDescriptor_t first_plan(cudnnBackendDescriptor_t found, cudnn
         cudnnBackendDescriptor_t limited = limits.sms ? on_sms(configuration[i], graph, device, limits.sms) : NULL;
         reason[0] = 0;
         if (limited) plan = plan_of(limited, device, limits.workspace, reason);
-        if (!plan) reason[0] = 0, plan = plan_of(configuration[i], device, limits.workspace, reason);
+        if (plan) break;
+        if (limited) cudnnBackendDestroyDescriptor(limited);
+        reason[0] = 0;
+        plan = plan_of(configuration[i], device, limits.workspace, reason);
     }
     for (int i = 0; i < ENGINES && !plan; i++) cudnnBackendDestroyDescriptor(configuration[i]);
     return plan;

@@ -44,13 +44,25 @@ bool nccl_load(char *why, size_t length)
     return loaded;
 }
 
+int nccl_version(void)
+{
+    char why[256];
+    int version = 0;
+    return nccl_load(why, sizeof why) && ncclGetVersion(&version) == ncclSuccess ? version : 0;
+}
+
+const char *library_version_text(int version, char text[VERSION_TEXT])
+{
+    snprintf(text, VERSION_TEXT, "%d.%d.%d", version / 10000, version % 10000 / 100, version % 100);
+    return text;
+}
+
 bool nccl_windows_load(void)
 {
     static const char *const names[] = { NCCL_WINDOW_FUNCTIONS(LIBRARY_NAME) };
     static bool loaded;
     char why[256];
-    int version = 0;
     if (loaded) return true;
-    if (!nccl_load(why, sizeof why) || ncclGetVersion(&version) != ncclSuccess || version < WINDOWS_SINCE) return false;
+    if (nccl_version() < WINDOWS_SINCE) return false;
     return loaded = load(XGSW_NCCL, names, sizeof names / sizeof *names, &nccl_windows, why, sizeof why);
 }

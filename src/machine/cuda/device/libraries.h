@@ -9,6 +9,11 @@
 /* False, with a clause that says why, if the library or a function is not there. Cheap if it is loaded already. */
 bool cublaslt_load(char *why, size_t length);
 bool nccl_load(char *why, size_t length);
+/* The version of the loaded NCCL, 22809 for 2.28.9; 0: it is not there. */
+int nccl_version(void);
+/* Writes "2.28.9" for 22809, as cuBLASLt and NCCL number versions; returns text. */
+enum { VERSION_TEXT = 16 };
+const char *library_version_text(int version, char text[VERSION_TEXT]);
 /* NCCL is loaded, and gathers without multiprocessors (2.28 and later): nccl_windows can be called. */
 bool nccl_windows_load(void);
 

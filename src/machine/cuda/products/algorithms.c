@@ -5,6 +5,7 @@
 #include "machine/cuda/products/algorithms.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/random.h"
 #include "machine/cuda/kernels/kernels.h"
 #include "machine/op/activity.h"
 #include <math.h>
@@ -63,9 +64,9 @@ static void fill_bf16(const room *r, void *to, size_t bytes)
 {
     enum { COLUMNS = PLACE_ALIGNMENT / 2 };
     int64_t rows = (int64_t)(bytes / PLACE_ALIGNMENT);
-    float scale = (float)(1.0 / sqrt(8.0 * (65536.0 * 65536.0 - 1.0) / 12.0));
     cuda_call c = { .x = { tensor_2d(to, BF16, rows, COLUMNS) }, .name = "trials", .stream = r->stream };
-    c.args.initialize = (initialize_args){ .seed = 1, .key = 1, .scale = scale, .rows = rows, .columns = COLUMNS };
+    c.args.initialize =
+        (initialize_args){ .seed = 1, .key = 1, .scale = normal_scale(1.0), .rows = rows, .columns = COLUMNS };
     cuda_initialize(&c);
 }
 

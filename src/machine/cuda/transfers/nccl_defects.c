@@ -14,21 +14,13 @@ static const struct {
     [DEFECT_LINKS] = { 23007, 23102, "hangs in pipelines", "NVIDIA/jaxpp issue 11" },
 };
 
-static void version_words(char words[16], int version)
-{
-    snprintf(words, 16, "%d.%d.%d", version / 10000, version % 10000 / 100, version % 100);
-}
-
 bool nccl_has_defect(nccl_defect which, char *why, size_t length)
 {
-    char loaded[16], fixed[16];
-    int version = 0;
-    if (!nccl_load(why, length) || ncclGetVersion(&version) != ncclSuccess) return false;
+    char loaded[VERSION_TEXT], fixed[VERSION_TEXT];
+    int version = nccl_version();
     if (version < defects[which].from || version >= defects[which].fixed) return false;
-    version_words(loaded, version);
-    version_words(fixed, defects[which].fixed);
-    snprintf(why, length, "NCCL %s %s (%s): load %s or newer", loaded, defects[which].what, defects[which].source,
-             fixed);
+    snprintf(why, length, "NCCL %s %s (%s): load %s or newer", library_version_text(version, loaded),
+             defects[which].what, defects[which].source, library_version_text(defects[which].fixed, fixed));
     return true;
 }
 

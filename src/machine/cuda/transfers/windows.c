@@ -14,8 +14,6 @@
 enum { WHY = 160, TIMED_PART = 16 << 20, LEAST_PART = 8 << 20, FIRST_PART = 64, PAGE = 4096 };
 /* Below so many bytes/s copy engines do not use NVLink: one direction of an A100's has 300e9, PCIe 5.0 x16 has 64e9. */
 static const double NVLINK = 100e9;
-/* Bytes that a case needs outside its arena (memory_room_outside). */
-static const double OUTSIDE = 1.5e9;
 
 static struct {
     char *memory; /* NULL: there is none */
@@ -64,7 +62,7 @@ static size_t agree_size(size_t bytes, const group *all, bool *kept)
     first_maximum(c, &pages, 1, communicators_check);
     windows.largest = (size_t)pages * PAGE;
     CUDA_CHECK(cudaMemGetInfo(&unused, &device));
-    int32_t lacks = (double)(unused + windows.bytes) < (double)windows.largest + OUTSIDE;
+    int32_t lacks = (double)(unused + windows.bytes) < (double)windows.largest + DEVICE_OUTSIDE_BYTES;
     int32_t some[] = { lacks, windows.bytes != windows.largest, windows.bytes != bytes };
     first_maximum(c, some, 3, communicators_check);
     *kept = !some[1 + some[0]];
@@ -182,11 +180,10 @@ static void say_windows(char *text, size_t length)
 
 const char *cuda_window_words(char *text, size_t length)
 {
-    char means[WHY + 96];
-    int version = 0;
-    bool any = world_ranks() > 1 && nccl_load(text, length) && ncclGetVersion(&version) == ncclSuccess;
+    char means[WHY + 96], words[VERSION_TEXT];
+    int version = world_ranks() > 1 ? nccl_version() : 0;
     text[0] = 0;
     say_windows(means, sizeof means);
-    if (any) snprintf(text, length, "NCCL %d.%d.%d, %s", version / 10000, version % 10000 / 100, version % 100, means);
+    if (version) snprintf(text, length, "NCCL %s, %s", library_version_text(version, words), means);
     return text;
 }
