@@ -2,7 +2,6 @@
 import atexit
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -78,12 +77,6 @@ def two_nodes(ranks_of_node, *arguments):
         launcher.update({plm: component, f"{plm}_{component}_agent": shell, f"{plm}_{component}_no_tree_spawn": "1"})
     return mpirun("--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lo", "--host",
                   f"one:{ranks_of_node},two:{ranks_of_node}", "-np", str(2 * ranks_of_node), *arguments), launcher
-
-
-def processor_seconds():
-    """Of all processes run so far, ranks included: what a busy machine does not stretch."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def results(run):
