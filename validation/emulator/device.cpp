@@ -1,6 +1,7 @@
 /* The devices that the runtime reports: EMULATOR_DEVICES of them (environment, 1 if not given), like an H100. Every
  * process has devices of its own, unless EMULATOR_SHARED_DEVICE=1 gives all processes the same. EMULATOR_CONTEXT=0:
- * none of them can be used, as if another process had them for itself. EMULATOR_SMS: multiprocessors of each. */
+ * none of them can be used, as if another process had them for itself. EMULATOR_SMS: multiprocessors of each.
+ * EMULATOR_SHARED_KIB: shared memory of a thread block. */
 #include "inside.h"
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +18,9 @@ static int number(const char *name, int otherwise)
     const char *text = getenv(name);
     return text ? atoi(text) : otherwise;
 }
+
+/* Bytes that a thread block can have. */
+static int shared_memory() { return number("EMULATOR_SHARED_KIB", 227) << 10; }
 
 static int devices() { return number("EMULATOR_DEVICES", 1); }
 bool has_device() { return devices() > 0; }
@@ -59,7 +63,7 @@ static int attribute_of(enum cudaDeviceAttr attribute, int device)
     case cudaDevAttrComputeCapabilityMajor: return 9;
     case cudaDevAttrComputeCapabilityMinor: return 0;
     case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return 228 << 10;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: return 227 << 10;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: return shared_memory();
     }
     emulator_fail("cudaDeviceGetAttribute: attribute %d is not emulated", int(attribute));
 }
@@ -135,7 +139,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
     p->uuid = identity_of(device);
     p->sharedMemPerBlock = 48 << 10;
     p->sharedMemPerMultiprocessor = 228 << 10;
-    p->sharedMemPerBlockOptin = 227 << 10;
+    p->sharedMemPerBlockOptin = size_t(shared_memory());
     p->reservedSharedMemPerBlock = 1 << 10;
     p->regsPerBlock = 65536;
     p->warpSize = 32;

@@ -298,6 +298,13 @@ template <int other, int width, int columns> static void launch_backward(const c
            c->stream, a);
 }
 
+/* Walks in tiles of half the size on GPUs whose blocks have 99 KiB of shared memory (8.6, 8.9, 12.0). */
+template <int other, int width> static void launch_backward_fitting(const cuda_call *c)
+{
+    if (sizeof(key_memory<other, width>) <= cuda_shared_memory()) launch_backward<other, width, width>(c);
+    else launch_backward<other / 2, width, width>(c);
+}
+
 XGSW_EXTERN size_t tiled_attention_backward_scratch(const cuda_call *c)
 {
     const attention_problem a = divided_problem_of(c);
@@ -309,7 +316,7 @@ XGSW_EXTERN void tiled_attention_backward(const cuda_call *c)
     int64_t d = c->x[Q].dim[3];
     if (d <= 32) launch_backward<64, 32, 32>(c);
     else if (d <= 64) launch_backward<64, 64, 64>(c);
-    else if (d <= 128) launch_backward<64, 128, 128>(c);
-    else if (d <= 192) launch_backward<32, 192, 192>(c);
+    else if (d <= 128) launch_backward_fitting<64, 128>(c);
+    else if (d <= 192) launch_backward_fitting<32, 192>(c);
     else launch_backward<32, 256, 128>(c);
 }

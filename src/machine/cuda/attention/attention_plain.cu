@@ -9,32 +9,32 @@ enum {
     PLAIN_OWN = PLAIN_WARPS * ROWS,
     PLAIN_OTHER = WARP
 };
-enum {
-    COLUMN_PARTS = LARGEST_HEAD_DIM / WARP,
-    WIDTH = LARGEST_HEAD_DIM + 1
-}; /* one more: lanes read different banks */
 static_assert(PLAIN_OWN == PLAIN_OTHER, "tiles of own and of other positions are of one size");
 
-struct plain_tile {
-    float at[PLAIN_OTHER][WIDTH];
+/* Rows of a head dim of at most `width`; one element more, so that lanes read different banks. */
+template <int width> struct plain_tile {
+    float at[PLAIN_OTHER][width + 1];
 };
 struct plain_weights {
     float at[PLAIN_WARPS][ROWS][PLAIN_OTHER];
 };
-struct plain_memory {
-    plain_tile own[2], other[2];
+template <int width> struct plain_memory {
+    plain_tile<width> own[2], other[2];
     plain_weights p, ds;
 };
 
-/* Of a warp's rows: a score for the lane's column, a sum for each of its columns lane, lane + 32, .. of the head. */
+/* For each row of a warp: a score for the lane's column; a sum for each of its columns lane, lane + 32, .. of the head.
+ */
 struct plain_scores {
     float at[ROWS];
 };
-struct plain_sums {
-    float at[ROWS][COLUMN_PARTS];
+template <int width> struct plain_sums {
+    float at[ROWS][width / WARP];
 };
 
-static __device__ __forceinline__ void load_plain(plain_tile &to, const head_view &x, int batch, int head, int first)
+template <int width>
+static __device__ __forceinline__ void load_plain(plain_tile<width> &to, const head_view &x, int batch, int head,
+                                                  int first)
 {
     for (int row = warp(); row < PLAIN_OTHER; row += PLAIN_WARPS) {
         const int64_t from = row_offset(x, batch, head, first + row);
@@ -42,7 +42,9 @@ static __device__ __forceinline__ void load_plain(plain_tile &to, const head_vie
     }
 }
 
-static __device__ __forceinline__ plain_scores scores_of(const plain_tile &own, const plain_tile &other, int d)
+template <int width>
+static __device__ __forceinline__ plain_scores scores_of(const plain_tile<width> &own, const plain_tile<width> &other,
+                                                         int d)
 {
     plain_scores x = {};
     for (int i = 0; i < d; i++) UNROLL
@@ -51,14 +53,15 @@ static __device__ __forceinline__ plain_scores scores_of(const plain_tile &own, 
 }
 
 /* sums += weights of the warp's rows times the other positions' rows. All lanes see the weights once they have met. */
-static __device__ __forceinline__ void add_rows(plain_sums &sums, plain_weights &memory, const plain_scores &weights,
-                                                const plain_tile &other, int d)
+template <int width>
+static __device__ __forceinline__ void add_rows(plain_sums<width> &sums, plain_weights &memory,
+                                                const plain_scores &weights, const plain_tile<width> &other, int d)
 {
     UNROLL
     for (int r = 0; r < ROWS; r++) memory.at[warp()][r][lane()] = weights.at[r];
     __syncwarp();
     for (int j = 0; j < PLAIN_OTHER; j++) UNROLL
-    for (int part = 0; part < COLUMN_PARTS; part++) {
+    for (int part = 0; part < width / WARP; part++) {
         if (part * WARP + lane() >= d) continue;
         UNROLL
         for (int r = 0; r < ROWS; r++)
@@ -66,18 +69,20 @@ static __device__ __forceinline__ void add_rows(plain_sums &sums, plain_weights 
     }
 }
 
+template <int width>
 static __device__ __forceinline__ void put_sums(const head_view &to, int batch, int head, int first,
-                                                const plain_sums &sums, const float *factor)
+                                                const plain_sums<width> &sums, const float *factor)
 {
     UNROLL
     for (int r = 0; r < ROWS; r++) UNROLL
-    for (int part = 0; part < COLUMN_PARTS; part++)
+    for (int part = 0; part < width / WARP; part++)
         if (first + r < to.positions && part * WARP + lane() < to.d)
             put(to, row_offset(to, batch, head, first + r) + part * WARP + lane(), sums.at[r][part] * factor[r]);
 }
 
 /* Raises maxima, shrinks what was summed, and makes the scores exp(score - maximum). */
-static __device__ __forceinline__ void soften(plain_scores &x, float *maximum, float *total, plain_sums &out)
+template <int width>
+static __device__ __forceinline__ void soften(plain_scores &x, float *maximum, float *total, plain_sums<width> &out)
 {
     UNROLL
     for (int r = 0; r < ROWS; r++) {
@@ -86,19 +91,20 @@ static __device__ __forceinline__ void soften(plain_scores &x, float *maximum, f
         maximum[r] = raised;
         total[r] = total[r] * shrink + warp_sum(x.at[r]);
         UNROLL
-        for (int part = 0; part < COLUMN_PARTS; part++) out.at[r][part] *= shrink;
+        for (int part = 0; part < width / WARP; part++) out.at[r][part] *= shrink;
     }
 }
 
 /* Grid: tiles of queries, heads, batch. */
-static KERNEL(PLAIN_THREADS) attention_forward_plain(attention_problem a)
+template <int width> KERNEL(PLAIN_THREADS) attention_forward_plain(attention_problem a)
 {
-    SHARED(plain_memory, memory);
+    typedef plain_memory<width> memory_type;
+    SHARED(memory_type, memory);
     const int batch = blockIdx.z, head = blockIdx.y, kv_head = head / a.group,
               start = (gridDim.x - 1 - blockIdx.x) * PLAIN_OWN;
     const int first = start + warp() * ROWS, keys = keys_before(a, start + PLAIN_OWN);
     float maximum[ROWS], total[ROWS] = {}, factor[ROWS];
-    plain_sums out = {};
+    plain_sums<width> out = {};
     for (int r = 0; r < ROWS; r++) maximum[r] = -INFINITY;
     load_plain(memory.own[0], a.q, batch, head, start);
     for (int start_key = 0; start_key < keys; start_key += PLAIN_OTHER) {
@@ -121,9 +127,10 @@ static KERNEL(PLAIN_THREADS) attention_forward_plain(attention_problem a)
 }
 
 /* What own positions, whose rows are own[0] and own[1], and others give each other: p, and ds = p (dp - D). */
-static __device__ __forceinline__ void gradients_of(plain_scores &p, plain_scores &ds, const plain_memory &memory,
-                                                    const attention_problem &a, const float *lse, const float *dot,
-                                                    const bool *seen)
+template <int width>
+static __device__ __forceinline__ void gradients_of(plain_scores &p, plain_scores &ds,
+                                                    const plain_memory<width> &memory, const attention_problem &a,
+                                                    const float *lse, const float *dot, const bool *seen)
 {
     p = scores_of(memory.own[0], memory.other[0], a.d);
     ds = scores_of(memory.own[1], memory.other[1], a.d);
@@ -157,12 +164,13 @@ static KERNEL(PLAIN_THREADS) attention_dots_plain(attention_problem a)
 }
 
 /* Grid: tiles of keys, kv heads, batch. */
-static KERNEL(PLAIN_THREADS) attention_key_gradients_plain(attention_problem a)
+template <int width> KERNEL(PLAIN_THREADS) attention_key_gradients_plain(attention_problem a)
 {
-    SHARED(plain_memory, memory);
+    typedef plain_memory<width> memory_type;
+    SHARED(memory_type, memory);
     const int batch = blockIdx.z, kv_head = blockIdx.y, start = blockIdx.x * PLAIN_OWN, first = start + warp() * ROWS;
     const float one[ROWS] = { 1.0f, 1.0f, 1.0f, 1.0f };
-    plain_sums dk = {}, dv = {};
+    plain_sums<width> dk = {}, dv = {};
     load_plain(memory.own[0], a.k, batch, kv_head, start);
     load_plain(memory.own[1], a.v, batch, kv_head, start);
     for (int head = kv_head * a.group; head < (kv_head + 1) * a.group; head++)
@@ -187,15 +195,16 @@ static KERNEL(PLAIN_THREADS) attention_key_gradients_plain(attention_problem a)
 }
 
 /* Grid: tiles of queries, heads, batch. */
-static KERNEL(PLAIN_THREADS) attention_query_gradients_plain(attention_problem a)
+template <int width> KERNEL(PLAIN_THREADS) attention_query_gradients_plain(attention_problem a)
 {
-    SHARED(plain_memory, memory);
+    typedef plain_memory<width> memory_type;
+    SHARED(memory_type, memory);
     const int batch = blockIdx.z, head = blockIdx.y, kv_head = head / a.group,
               start = (gridDim.x - 1 - blockIdx.x) * PLAIN_OWN;
     const int first = start + warp() * ROWS, keys = keys_before(a, start + PLAIN_OWN);
     const float one[ROWS] = { 1.0f, 1.0f, 1.0f, 1.0f };
     float lse[ROWS], dot[ROWS];
-    plain_sums dq = {};
+    plain_sums<width> dq = {};
     for (int r = 0; r < ROWS; r++)
         lse[r] = lse_of(a, batch, head, first + r), dot[r] = dot_of(a, batch, head)[first + r];
     load_plain(memory.own[0], a.q, batch, head, start);
@@ -215,11 +224,27 @@ static KERNEL(PLAIN_THREADS) attention_query_gradients_plain(attention_problem a
     put_sums(a.dq, batch, head, first, dq, one);
 }
 
-XGSW_EXTERN void plain_attention_forward(const cuda_call *c)
+template <int width> static void launch_forward_plain(const cuda_call *c)
 {
     attention_problem a = problem_of(c);
-    LAUNCH(attention_forward_plain, dim3(tiles_of(a.s, PLAIN_OWN), a.heads, a.b), PLAIN_THREADS, sizeof(plain_memory),
-           c->stream, a);
+    LAUNCH((attention_forward_plain<width>), dim3(tiles_of(a.s, PLAIN_OWN), a.heads, a.b), PLAIN_THREADS,
+           sizeof(plain_memory<width>), c->stream, a);
+}
+
+template <int width> static void launch_backward_plain(const cuda_call *c)
+{
+    attention_problem a = problem_of(c);
+    dim3 rows(a.padded / PLAIN_WARPS, a.heads, a.b), keys(tiles_of(a.t, PLAIN_OWN), a.kv_heads, a.b);
+    dim3 queries(tiles_of(a.s, PLAIN_OWN), a.heads, a.b);
+    LAUNCH(attention_dots_plain, rows, PLAIN_THREADS, 0, c->stream, a);
+    LAUNCH((attention_key_gradients_plain<width>), keys, PLAIN_THREADS, sizeof(plain_memory<width>), c->stream, a);
+    LAUNCH((attention_query_gradients_plain<width>), queries, PLAIN_THREADS, sizeof(plain_memory<width>), c->stream, a);
+}
+
+/* Heads of 128 fit into the shared memory of every GPU, larger ones only where a block can have 136 KiB. */
+XGSW_EXTERN void plain_attention_forward(const cuda_call *c)
+{
+    c->x[Q].dim[3] <= 128 ? launch_forward_plain<128>(c) : launch_forward_plain<LARGEST_HEAD_DIM>(c);
 }
 
 XGSW_EXTERN size_t plain_attention_backward_scratch(const cuda_call *c)
@@ -230,10 +255,5 @@ XGSW_EXTERN size_t plain_attention_backward_scratch(const cuda_call *c)
 
 XGSW_EXTERN void plain_attention_backward(const cuda_call *c)
 {
-    attention_problem a = problem_of(c);
-    dim3 rows(a.padded / PLAIN_WARPS, a.heads, a.b), keys(tiles_of(a.t, PLAIN_OWN), a.kv_heads, a.b);
-    dim3 queries(tiles_of(a.s, PLAIN_OWN), a.heads, a.b);
-    LAUNCH(attention_dots_plain, rows, PLAIN_THREADS, 0, c->stream, a);
-    LAUNCH(attention_key_gradients_plain, keys, PLAIN_THREADS, sizeof(plain_memory), c->stream, a);
-    LAUNCH(attention_query_gradients_plain, queries, PLAIN_THREADS, sizeof(plain_memory), c->stream, a);
+    c->x[Q].dim[3] <= 128 ? launch_backward_plain<128>(c) : launch_backward_plain<LARGEST_HEAD_DIM>(c);
 }

@@ -17,3 +17,8 @@ typedef struct {
 /* The door: a call that failed ends the run with rank, host, device, place and the library's words. */
 XGSW_EXTERN void cuda_check(cudaError_t code, const char *call, const char *file, int line);
 #define CUDA_CHECK(call) cuda_check((call), #call, __FILE__, __LINE__)
+
+/* Returns how many bytes of shared memory a thread block can have on this rank's GPU. */
+XGSW_EXTERN size_t cuda_shared_memory(void);
+/* Allows the kernel of that name blocks with so many bytes of shared memory. Ends the run where the GPU has less. */
+XGSW_EXTERN void cuda_allow_shared(const void *kernel, size_t bytes, const char *name);

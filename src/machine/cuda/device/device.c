@@ -12,10 +12,13 @@
 
 /* The first compute capability whose tensor cores multiply FP8, Ada's. */
 enum { WHY = 400, FP8_CAPABILITY = 89 };
+/* Bytes of shared memory that every kernel may have unasked. */
+enum { ALWAYS_ALLOWED = 48 << 10 };
 
 static struct {
     bool chosen;
     int index;
+    size_t shared_bytes; /* that a thread block can have */
     machine_device device;
 } own;
 
@@ -151,6 +154,7 @@ static void choose(int index)
     d->memory_bytes = (double)properties.totalGlobalMem;
     d->ecc = properties.ECCEnabled != 0;
     d->fp8 = properties.major * 10 + properties.minor >= FP8_CAPABILITY;
+    own.shared_bytes = properties.sharedMemPerBlockOptin;
     own.index = index;
     own.chosen = true;
 }
@@ -163,6 +167,21 @@ void cuda_device_use(void)
     int index = devices ? world_node_rank() % devices : 0;
     if (!devices || !device_fits(index, why, sizeof why)) FAIL("the CUDA machine cannot run: %s", why);
     choose(index);
+}
+
+size_t cuda_shared_memory(void)
+{
+    cuda_device_use();
+    return own.shared_bytes;
+}
+
+void cuda_allow_shared(const void *kernel, size_t bytes, const char *name)
+{
+    if (bytes <= ALWAYS_ALLOWED) return;
+    if (bytes > cuda_shared_memory())
+        FAIL("%s needs %zu KiB of shared memory for a thread block; GPU %d, %s, has %zu KiB", name, bytes >> 10,
+             own.index, own.device.name, own.shared_bytes >> 10);
+    CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
 }
 
 /* The driver's own version where NVML tells it, and the CUDA that it knows. */

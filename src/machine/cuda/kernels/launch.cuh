@@ -4,7 +4,7 @@
 #pragma once
 #include "machine/cuda/device/call.h"
 
-enum { WARP = 32, STATIC_SHARED = 48 << 10 };
+enum { WARP = 32 };
 
 /* KERNEL(256) name(arguments): a kernel of blocks of at most so many threads. */
 #define KERNEL(threads) __global__ void __launch_bounds__(threads)
@@ -18,9 +18,7 @@ template <typename... formal, typename... actual>
 static void launch(const char *name, void (*kernel)(formal...), dim3 grid, int block, size_t shared,
                    cudaStream_t stream, actual... given)
 {
-    if (shared > STATIC_SHARED)
-        cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared), name,
-                   __FILE__, __LINE__);
+    cuda_allow_shared(reinterpret_cast<const void *>(kernel), shared, name);
     kernel<<<grid, block, shared, stream>>>(given...);
     cuda_check(cudaGetLastError(), name, __FILE__, __LINE__);
 }

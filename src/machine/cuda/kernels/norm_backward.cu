@@ -121,7 +121,7 @@ static __device__ __forceinline__ void store_sums(const backward_call &c, float 
 }
 
 /* Each thread's sums over rows: in registers, or for the longest rows here, where lengths that are no multiple of 32
- * words keep threads out of each other's banks. */
+ * words keep threads out of each other's banks. The longest take 156 KiB, which not every GPU has. */
 template <typename type, int PACKS, bool CENTRED, bool LONGEST, int THREADS> struct backward_shared {
     enum { OF_GAIN = PACKS * pack<type>::LENGTH, SUMS = CENTRED ? 2 * OF_GAIN : OF_GAIN };
     warp_sums partial[2];
@@ -231,7 +231,9 @@ template <typename type, bool CENTRED>
 static void backward_of(const backward_call &c, bool fast, int blocks, cudaStream_t stream)
 {
     int count = c.n / pack<type>::LENGTH;
-    if (!fast) LAUNCH(norm_backward_plain<CENTRED>, blocks, PLAIN_THREADS, sizeof(plain_shared), stream, c);
+    bool fits = sizeof(backward_shared<type, 3, CENTRED, true, 768>) <= cuda_shared_memory();
+    if (!fast || (count > 1024 && !fits))
+        LAUNCH(norm_backward_plain<CENTRED>, blocks, PLAIN_THREADS, sizeof(plain_shared), stream, c);
     else if (count <= 512) backward_with<type, 1, CENTRED, false, 512>(c, blocks, stream);
     else if (count <= 1024) backward_with<type, 2, CENTRED, false, 512>(c, blocks, stream);
     else backward_with<type, 3, CENTRED, true, 768>(c, blocks, stream);

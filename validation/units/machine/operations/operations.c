@@ -128,6 +128,9 @@ static void rope_run_backward(queue *q, const int64_t *n, const tensor *in, cons
 static bool is_causal(const int64_t *n) { return n[5] <= 0; }
 static int64_t key_count(const int64_t *n) { return n[5] ? llabs(n[5]) : n[0]; }
 
+/* Does own attention need more than 99 KiB of shared memory for a block? */
+static bool attention_is_large(const int64_t *n, dtype type) { return n[4] > (type == BF16 ? 192 : 128); }
+
 static void attention_describe(const int64_t *n, spec *in, spec *out)
 {
     in[0] =
@@ -296,8 +299,8 @@ static const operation list[] = {
                          { 2, 18432 } }),
     OPERATION("rope", rope, rope, .inputs = 2, .outputs = 1, .in_place = 1, .forward_roundings = 4,
               .backward_roundings = 4, .shape = { { 5, 2, 3, 6 }, { 17, 1, 4, 64 }, { 1, 1, 1, 2 }, { 2, 1, 1, 256 } }),
-    OPERATION("attention", attention, attention, .inputs = 3, .outputs = 2, .forward_roundings = 24,
-              .backward_roundings = 60, .backward_bf16 = 4, .weights_bf16 = 1,
+    OPERATION("attention", attention, attention, .is_large = attention_is_large, .inputs = 3, .outputs = 2,
+              .forward_roundings = 24, .backward_roundings = 60, .backward_bf16 = 4, .weights_bf16 = 1,
               .shape = { { 70, 2, 4, 2, 6 },
                          { 130, 1, 2, 1, 18 },
                          { 64, 1, 2, 2, 64 },
@@ -305,8 +308,8 @@ static const operation list[] = {
                          { 20, 1, 3, 1, 256 },
                          { 66, 1, 2, 1, 128 },
                          { 34, 1, 2, 1, 192 } }),
-    OPERATION("attention_part", attention_part, attention, .inputs = 3, .outputs = 2, .updates = true,
-              .forward_roundings = 24, .backward_roundings = 60, .backward_bf16 = 4, .weights_bf16 = 1,
+    OPERATION("attention_part", attention_part, attention, .is_large = attention_is_large, .inputs = 3, .outputs = 2,
+              .updates = true, .forward_roundings = 24, .backward_roundings = 60, .backward_bf16 = 4, .weights_bf16 = 1,
               .shape = { { 70, 2, 4, 2, 6, 40 },
                          { 30, 1, 2, 1, 18, 130 },
                          { 20, 1, 3, 1, 256, 1 },

@@ -5,7 +5,7 @@
 #include "machine/cuda/device/call.h"
 #include <tuple>
 
-enum { WARP = 32, STATIC_SHARED = 48 << 10 };
+enum { WARP = 32 };
 
 #define KERNEL(threads) __global__ __launch_bounds__(threads) void
 
@@ -38,9 +38,7 @@ static void launch(const char *name, void (*kernel)(formal...), dim3 grid, int b
                    cudaStream_t stream, actual... given)
 {
     const void *address = reinterpret_cast<const void *>(kernel);
-    if (shared > STATIC_SHARED)
-        cuda_check(cudaFuncSetAttribute(address, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared), name,
-                   __FILE__, __LINE__);
+    cuda_allow_shared(address, shared, name);
     emulator_call<formal...> *call = new emulator_call<formal...>{ kernel, { static_cast<formal>(given)... } };
     std::apply([&](const auto &...argument) { (emulator_argument(name, argument), ...); }, call->given);
     emulator_launch_plan plan = { name,
