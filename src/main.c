@@ -110,7 +110,8 @@ static int dry_run_at(const options *o, const deck_file *f, int ranks, FILE *jso
                            .length = f->length,
                            .ranks = ranks,
                            .device = o->device,
-                           .dry_run = o->dry_run };
+                           .dry_run = o->dry_run,
+                           .host_by_option = o->slice && !o->on_host };
     char why[512] = "";
     machine_device own = { .fp8 = true };
     if (o->slice) source.cuda_usable = !o->on_host && machine_usable(MACHINE_CUDA, why, sizeof why);

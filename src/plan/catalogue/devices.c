@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* Sources: NVIDIA's dgxc-benchmarking README 26.06.01 for H100, B200, B300, GB200 and GB300 (others print GB200 and
  * GB300 as 2500 and 5000 TFLOP/s, B200 with 192 GB, of which 180 are usable); data sheets for H200, A100 and L40S,
@@ -23,10 +24,10 @@ enum { ROWS = sizeof rows / sizeof rows[0] };
 const device_row *device_find(const char *name)
 {
     static const char maker[] = "NVIDIA ";
-    if (strncmp(name, maker, sizeof maker - 1) == 0) name += sizeof maker - 1;
+    if (strncasecmp(name, maker, sizeof maker - 1) == 0) name += sizeof maker - 1;
     for (int i = 0; i < ROWS && !strstr(name, " MIG "); i++) {
         size_t length = strlen(rows[i].name);
-        if (strncmp(name, rows[i].name, length) == 0 && !isalnum((unsigned char)name[length])) return &rows[i];
+        if (strncasecmp(name, rows[i].name, length) == 0 && !isalnum((unsigned char)name[length])) return &rows[i];
     }
     return NULL;
 }

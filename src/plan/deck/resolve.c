@@ -23,11 +23,14 @@ static void resolve_backend(case_draft *d)
     const char *obstacle = cuda_obstacle(d),
                *found = d->source->cuda_shared ? "GPUs are shared" : "every rank has a GPU";
     snprintf(d->c.backend_reason, REASON_LENGTH, "the deck says so");
-    if (d->c.backend == BACKEND_AUTO) {
+    if (d->c.backend == BACKEND_AUTO && !(obstacle && d->source->host_by_option)) {
         d->c.backend = obstacle ? BACKEND_HOST : BACKEND_CUDA;
         snprintf(d->c.backend_reason, REASON_LENGTH, "%s", obstacle ? obstacle : found);
-    } else if (d->c.backend == BACKEND_CUDA && obstacle && !d->source->dry_run) {
-        const char *way = obstacle == d->source->cuda_shared ? "share_devices = yes allows it" : "auto takes the host";
+    } else if (d->c.backend != BACKEND_HOST && obstacle && !d->source->dry_run) {
+        const char *way = d->source->host_by_option             ? "--on-host takes the host"
+                          : obstacle == d->source->cuda_shared ? "share_devices = yes allows it"
+                                                                : "auto takes the host";
+        d->c.backend = BACKEND_CUDA;
         draft_refuse(d, keys, "cuda cannot run here: %s; %s", obstacle, way);
     }
 }
