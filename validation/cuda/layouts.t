@@ -20,7 +20,7 @@ COMMON = "backend = cuda\nshare_devices = yes\nrecord = none\nsize = " + SIZE + 
 tap = Tap()
 for count, cuts in CUTS.items():
     deck = COMMON + "".join(f"[llama3.1-70b]\n{cut}\n" for cut in cuts)
-    run = ranks(count, deck_file(deck), program=os.environ.get("XGSW", "./xgsw"))
+    run = ranks(count, deck_file(deck), program=os.environ.get("XGSW", "./xgsw"), timeout=3600)
     told = results(run)
     for i, cut in enumerate(cuts):
         for j, precision in enumerate(("fp32", "bf16")):
