@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/memory.h"
 #include "machine/op/activity.h"
+#include "machine/paper/keep.h"
 #include <stdio.h>
 
 /* Kernels are chosen by formats, shapes and alignment. */
@@ -44,18 +45,18 @@ static op_note *noted(preparation *p, const op *o)
     return n;
 }
 
-/* Notes the operation if no other like it was noted, and counts it. */
-static void note(preparation *p, const op *o)
+/* Notes the operation if no other like it was noted, and counts it. Returns the note's index. */
+static int note(preparation *p, const op *o)
 {
-    if (o->operands == 0) return;
     op_note *n = noted(p, o);
-    if (o->origin.step != COUNTED_STEP) return;
-    n->times[o->origin.phase]++;
-    n->of_layers[o->origin.phase] += o->origin.layer >= 0;
+    n->times[o->origin.phase] += o->origin.step == COUNTED_STEP;
+    n->of_layers[o->origin.phase] += o->origin.step == COUNTED_STEP && o->origin.layer >= 0;
+    return (int)(n - p->note);
 }
 
 void preparation_free(preparation *p)
 {
+    submissions_close(p->order);
     free(p->note);
     *p = (preparation){ .notes = 0 };
 }
@@ -73,6 +74,7 @@ static void *open_paper(const machine_options *options, history *h)
     paper *p = allocate(1, sizeof *p, "a machine on paper");
     p->tuning = options->tuning;
     p->kind = backend_of(options->kind);
+    if (options->keeps_order) p->noted.order = submissions_open();
     return p;
 }
 
@@ -93,7 +95,8 @@ static void submit(void *state, const submission *s)
     paper *p = state;
     size_t bytes = p->kind->scratch_of ? p->kind->scratch_of(&p->tuning, s->op) : 0;
     if (bytes > p->noted.scratch[s->queue]) p->noted.scratch[s->queue] = bytes;
-    note(&p->noted, s->op);
+    int at = s->op->operands ? note(&p->noted, s->op) : -1;
+    if (p->noted.order) submissions_add(p->noted.order, s, at);
     if (op_is_transfer(s->op->kind) && s->op->kind != OP_EXCHANGE) mix_places(&p->noted.places, s->op);
     activity_progress();
 }

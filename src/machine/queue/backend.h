@@ -4,13 +4,9 @@
 #include "machine/queue/history.h"
 #include "machine/queue/kind.h"
 #include "machine/queue/preparation.h"
+#include "machine/queue/submissions.h"
 #include "machine/sample/sampler.h"
 
-/* An operation of another queue that comes first. */
-typedef struct {
-    int queue;
-    uint64_t serial;
-} dependency;
 /* An operation on its way: number `serial` of the queue, from 1. The backend copies what it keeps. */
 typedef struct {
     int queue;

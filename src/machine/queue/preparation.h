@@ -15,6 +15,7 @@ typedef struct {
     size_t scratch[HAZARD_QUEUES]; /* bytes that the operations of each queue need */
     op_note *note;                 /* one for each kind, formats and shapes, in the order of submission; owned */
     int notes, capacity;
+    struct submissions *order; /* all of them (submissions.h), if the machine was asked to keep them; owned */
     uint64_t places; /* of all collectives' operands, in their order: ranks that lie alike have the same number */
 } preparation;
 

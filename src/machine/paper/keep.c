@@ -1,0 +1,69 @@
+/* Submissions in order. */
+#include "machine/paper/keep.h"
+#include "base/memory.h"
+
+submissions *submissions_open(void) { return allocate(1, sizeof(submissions), "submissions in order"); }
+
+void submissions_close(submissions *s)
+{
+    if (!s) return;
+    free(s->list);
+    free(s->item);
+    free(s->wait);
+    free(s->group);
+    free(s);
+}
+
+static bool groups_alike(const group *a, const group *b)
+{
+    return a->axis == b->axis && a->first == b->first && a->channel == b->channel && a->size == b->size;
+}
+
+static int group_index(submissions *s, const group *g)
+{
+    int i = 0;
+    while (i < s->groups && !groups_alike(&s->group[i], g)) i++;
+    if (i == s->groups) {
+        s->group = reallocate(s->group, ++s->groups, sizeof *s->group, "groups of transfers");
+        s->group[i] = *g;
+    }
+    return i;
+}
+
+static int item_index(submissions *s, work_item x)
+{
+    int i = 0;
+    while (i < s->items && (s->item[i].note != x.note || s->item[i].group != x.group)) i++;
+    if (i == s->items) {
+        s->item = reallocate(s->item, ++s->items, sizeof *s->item, "items of work");
+        s->item[i] = x;
+    }
+    return i;
+}
+
+static void *room_for(void *list, int64_t *capacity, int64_t needed, size_t bytes)
+{
+    if (needed <= *capacity) return list;
+    *capacity = 2 * needed;
+    return reallocate(list, *capacity, bytes, "submissions in order");
+}
+
+void submissions_add(submissions *s, const submission *x, int note)
+{
+    const origin *from = &x->op->origin;
+    int of = op_is_transfer(x->op->kind) ? group_index(s, x->op->args.fabric.group) : -1;
+    s->list = room_for(s->list, &s->capacity, s->length + 1, sizeof *s->list);
+    s->wait = room_for(s->wait, &s->wait_capacity, s->waits + x->waits, sizeof *s->wait);
+    s->list[s->length++] = (submitted){ .item = item_index(s, (work_item){ note, of }),
+                                        .microbatch = (int32_t)from->microbatch,
+                                        .first_wait = (uint32_t)s->waits,
+                                        .layer = (int16_t)from->layer,
+                                        .step = (int8_t)from->step,
+                                        .chunk = (int8_t)from->chunk,
+                                        .queue = (uint8_t)x->queue,
+                                        .waits = (uint8_t)x->waits,
+                                        .phase = (uint8_t)from->phase };
+    for (int i = 0; i < x->waits; i++) s->wait[s->waits++] = x->wait[i];
+    s->of_queue[x->queue]++;
+    s->yields[x->queue] = x->yields;
+}

@@ -1,0 +1,219 @@
+/* Discrete events: who runs, until when, and who begins next. */
+#include "machine/paper/timeline.h"
+#include "base/memory.h"
+#include "machine/paper/timeline_state.h"
+#include <math.h>
+#include <string.h>
+
+/* ---- shares ---- */
+
+/* Returns how fast the lane's operation runs next to the others of its rank: 1 by itself. */
+static double rate_on(const actor *a, const lane *l)
+{
+    const price *p = price_of(a, l);
+    double most = 1.0;
+    for (int r = 0; r < RESOURCES; r++) {
+        double asked = 0.0;
+        if (p->uses[r] == 0.0) continue;
+        for (int i = 0; i < HAZARD_QUEUES; i++)
+            if (a->lane[i].stage == RUNS) asked += price_of(a, &a->lane[i])->uses[r];
+        most = fmax(most, asked);
+    }
+    return 1.0 / most;
+}
+
+/* A transfer is as fast as its slowest member. */
+static double rate_of(const timeline *t, const actor *a, const lane *l)
+{
+    const meeting *m = l->meets;
+    double rate = rate_on(a, l);
+    for (int i = 0; m && i < m->members; i++) rate = fmin(rate, rate_on(&t->actor[m->rank[i]], m->lane[i]));
+    return rate;
+}
+
+/* One whose rate stays ends exactly when it was to end. */
+static void set_rate(const timeline *t, lane *l, double rate)
+{
+    if (rate == l->rate) return;
+    l->left -= (t->now - l->since) * l->rate;
+    l->since = t->now, l->rate = rate, l->end = t->now + l->left / rate;
+}
+
+/* What the operations of this rank run at from now on, on the other ranks of their meetings, too. */
+static void set_rates(timeline *t, actor *a)
+{
+    for (int i = 0; i < HAZARD_QUEUES; i++) {
+        lane *l = &a->lane[i];
+        if (l->stage != RUNS) continue;
+        double rate = rate_of(t, a, l);
+        set_rate(t, l, rate);
+        for (int k = 0; l->meets && k < l->meets->members; k++) set_rate(t, l->meets->lane[k], rate);
+    }
+}
+
+/* ---- beginning ---- */
+
+static void begin(timeline *t, actor *a, lane *l)
+{
+    const price *p = price_of(a, l);
+    l->stage = RUNS;
+    l->begin = l->since = t->now;
+    l->rate = 1.0;
+    l->left = p->fixed + p->seconds * l->stretch;
+    l->end = t->now + l->left;
+    memcpy(l->path, t->path, sizeof l->path);
+}
+
+static void begin_alone(timeline *t, actor *a, lane *l)
+{
+    begin(t, a, l);
+    set_rates(t, a);
+}
+
+/* The last member has come: all begin, and last as long as the longest. */
+static void begin_meeting(timeline *t, meeting *m)
+{
+    double left = 0.0;
+    for (int i = 0; i < m->members; i++) begin(t, &t->actor[m->rank[i]], m->lane[i]);
+    for (int i = 0; i < m->members; i++) left = fmax(left, m->lane[i]->left);
+    for (int i = 0; i < m->members; i++) m->lane[i]->left = left, m->lane[i]->end = t->now + left;
+    for (int i = 0; i < m->members; i++) set_rates(t, &t->actor[m->rank[i]]);
+    m->here = 0;
+}
+
+/* How many times longer it takes on the multiprocessors that transfers leave it. */
+static double stretch_on(const timeline *t, const actor *a, const price *p)
+{
+    int all = t->options->multiprocessors, free = all - a->held;
+    if (all == 0) return 1.0;
+    return p->in_waves ? ceil((double)p->blocks / fmax(free, 1)) : (double)all / fmax(free, 1);
+}
+
+static void begin_computing(timeline *t, actor *a, lane *l)
+{
+    const price *p = price_of(a, l);
+    int free = t->options->multiprocessors - a->held;
+    a->computing = l;
+    a->filled = !p->in_waves ? 0 : p->blocks < free ? p->blocks : free;
+    l->stretch = stretch_on(t, a, p);
+    l->late = t->now - a->computed;
+    l->awaited = l->late > 0.0 ? t->by : NULL;
+    begin_alone(t, a, l);
+}
+
+/* Multiprocessors are taken before the peers are there, as a kernel that spins takes them. */
+static bool begin_transfer(timeline *t, actor *a, lane *l)
+{
+    const price *p = price_of(a, l);
+    meeting *m = meeting_of(a, l);
+    if (t->options->multiprocessors && p->blocks > t->options->multiprocessors - a->held - a->filled) return false;
+    a->held += p->blocks;
+    l->stretch = 1.0;
+    l->late = 0.0;
+    l->meets = m;
+    if (!m) {
+        begin_alone(t, a, l);
+        return true;
+    }
+    l->stage = MEETS;
+    m->lane[member_of(m, a->rank)] = l;
+    if (++m->here == m->members) begin_meeting(t, m);
+    return true;
+}
+
+static bool goes_before(const actor *a, const lane *l, const lane *other)
+{
+    const bool *yields = a->given->work->order->yields;
+    bool own = yields[l - a->lane], others = yields[other - a->lane];
+    return own == others ? head_of(a, l) < head_of(a, other) : others;
+}
+
+/* The ready lane that goes first, among those that compute or among transfers; NULL: none. */
+static lane *first_ready(actor *a, bool computing)
+{
+    lane *first = NULL;
+    for (int i = 0; i < HAZARD_QUEUES; i++) {
+        lane *l = &a->lane[i];
+        if (l->stage != READY || is_transfer(a, l) == computing || l->refused) continue;
+        if (!first || goes_before(a, l, first)) first = l;
+    }
+    return first;
+}
+
+/* Begins whatever can: transfers first, which ask for little, then one computing operation. */
+static void settle(timeline *t, actor *a)
+{
+    lane *l;
+    for (int i = 0; i < HAZARD_QUEUES; i++) {
+        a->lane[i].refused = false;
+        if (a->lane[i].stage == WAITS && awaits_nothing(a, &a->lane[i])) a->lane[i].stage = READY;
+    }
+    while ((l = first_ready(a, false))) l->refused = !begin_transfer(t, a, l);
+    if (!a->computing && (l = first_ready(a, true))) begin_computing(t, a, l);
+}
+
+/* ---- ending ---- */
+
+static void add_to_path(lane *l, const price *p, double end)
+{
+    double fixed = fmin(p->fixed, end - l->begin);
+    l->path[p->fixed_term] += fixed;
+    l->path[p->term] += end - l->begin - fixed;
+}
+
+static void tell(timeline *t, actor *a, lane *l)
+{
+    timeline_event e = { a->rank, head_of(a, l), l->begin, t->now, l->late, l->awaited, l->path };
+    if (t->options->ran) t->options->ran(t->options->me, &e);
+}
+
+static void end(timeline *t, actor *a, lane *l)
+{
+    const price *p = price_of(a, l);
+    add_to_path(l, p, t->now);
+    tell(t, a, l);
+    if (is_transfer(a, l)) a->held -= p->blocks;
+    else a->computing = NULL, a->computed = t->now, a->filled = 0;
+    memcpy(t->path, l->path, sizeof t->path);
+    t->by = axis_of(a, l);
+    l->at++;
+    a->completed[l - a->lane]++;
+    l->meets = NULL;
+    l->stage = l->at < l->length ? WAITS : OVER;
+}
+
+/* Ends the operation, of a meeting on all its ranks, then lets others begin. */
+static void end_all(timeline *t, actor *a, lane *l)
+{
+    meeting none = { .members = 1, .rank = { a->rank }, .lane = { l } }, *m = l->meets ? l->meets : &none;
+    for (int i = 0; i < m->members; i++) end(t, &t->actor[m->rank[i]], m->lane[i]);
+    for (int i = 0; i < m->members; i++) set_rates(t, &t->actor[m->rank[i]]);
+    for (int i = 0; i < m->members; i++) settle(t, &t->actor[m->rank[i]]);
+}
+
+static lane *next_to_end(timeline *t, actor **on)
+{
+    lane *next = NULL;
+    for (int r = 0; r < t->ranks; r++)
+        for (int i = 0; i < HAZARD_QUEUES; i++) {
+            lane *l = &t->actor[r].lane[i];
+            if (l->stage == RUNS && (!next || l->end < next->end)) next = l, *on = &t->actor[r];
+        }
+    return next;
+}
+
+bool timeline_run(const timeline_rank *rank, int ranks, const timeline_options *o, char *why, size_t length)
+{
+    timeline t;
+    actor *a;
+    lane *l;
+    timeline_open(&t, rank, ranks, o);
+    for (int r = 0; r < ranks; r++) settle(&t, &t.actor[r]);
+    while ((l = next_to_end(&t, &a))) {
+        t.now = l->end;
+        end_all(&t, a, l);
+    }
+    bool over = timeline_over(&t, why, length);
+    timeline_close(&t);
+    return over;
+}

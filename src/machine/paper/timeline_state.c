@@ -1,0 +1,131 @@
+/* The timeline's lanes and meetings. */
+#include "machine/paper/timeline_state.h"
+#include "base/memory.h"
+#include <stdio.h>
+#include <string.h>
+
+const submitted *head_of(const actor *a, const lane *l) { return &a->given->work->order->list[l->head[l->at]]; }
+
+static work_item item_of(const actor *a, const lane *l) { return a->given->work->order->item[head_of(a, l)->item]; }
+
+const price *price_of(const actor *a, const lane *l) { return &a->given->price[head_of(a, l)->item]; }
+
+bool is_transfer(const actor *a, const lane *l) { return item_of(a, l).group >= 0; }
+
+const char *axis_of(const actor *a, const lane *l)
+{
+    int at = item_of(a, l).group;
+    return at < 0 ? NULL : a->given->work->order->group[at].axis;
+}
+
+bool awaits_nothing(const actor *a, const lane *l)
+{
+    const submitted *s = head_of(a, l);
+    const dependency *w = &a->given->work->order->wait[s->first_wait];
+    for (int i = 0; i < s->waits; i++)
+        if (a->completed[w[i].queue] < w[i].serial) return false;
+    return true;
+}
+
+meeting *meeting_of(const actor *a, const lane *l)
+{
+    meeting *m = a->meeting[item_of(a, l).group];
+    return m->members > 1 ? m : NULL;
+}
+
+int member_of(const meeting *m, int rank)
+{
+    int i = 0;
+    while (m->rank[i] != rank) i++;
+    return i;
+}
+
+/* ---- opening ---- */
+
+/* The heads of all lanes, each lane's one after another. */
+static void open_lanes(actor *a)
+{
+    const submissions *s = a->given->work->order;
+    int64_t first[HAZARD_QUEUES + 1] = { 0 }, at[HAZARD_QUEUES];
+    for (int i = 0; i < HAZARD_QUEUES; i++) at[i] = first[i], first[i + 1] = first[i] + s->of_queue[i];
+    a->heads = allocate(s->length, sizeof *a->heads, "the queues of a rank on paper");
+    for (int64_t i = 0; i < s->length; i++) a->heads[at[s->list[i].queue]++] = (int32_t)i;
+    for (int i = 0; i < HAZARD_QUEUES; i++)
+        a->lane[i] =
+            (lane){ .head = a->heads + first[i], .length = s->of_queue[i], .stage = s->of_queue[i] ? WAITS : OVER };
+}
+
+static bool same_ranks(const group *a, const group *b)
+{
+    return a->first == b->first && a->channel == b->channel && a->size == b->size && strcmp(a->axis, b->axis) == 0;
+}
+
+/* Looks for the group among those of the ranks before, and joins it there. */
+static void join(timeline *t, int rank, int group_at)
+{
+    const group *g = &t->actor[rank].given->work->order->group[group_at];
+    int i = 0;
+    while (i < t->meetings && !same_ranks(t->meeting[i].of, g)) i++;
+    if (i == t->meetings) t->meeting[t->meetings++] = (meeting){ .of = g };
+    t->meeting[i].rank[t->meeting[i].members++] = rank;
+    t->actor[rank].meeting[group_at] = &t->meeting[i];
+}
+
+static int64_t groups_of(const timeline_rank *rank, int ranks)
+{
+    int64_t groups = 0;
+    for (int r = 0; r < ranks; r++) groups += rank[r].work->order->groups;
+    return groups;
+}
+
+void timeline_open(timeline *t, const timeline_rank *rank, int ranks, const timeline_options *o)
+{
+    *t = (timeline){ .options = o, .ranks = ranks };
+    t->actor = allocate(ranks, sizeof *t->actor, "ranks on paper");
+    t->meeting = allocate(groups_of(rank, ranks), sizeof *t->meeting, "meetings on paper");
+    for (int r = 0; r < ranks; r++) {
+        int groups = rank[r].work->order->groups;
+        t->actor[r] = (actor){ .rank = r, .given = &rank[r] };
+        t->actor[r].meeting = allocate(groups, sizeof(meeting *), "the groups of a rank on paper");
+        open_lanes(&t->actor[r]);
+        for (int i = 0; i < groups; i++) join(t, r, i);
+    }
+}
+
+void timeline_close(timeline *t)
+{
+    for (int r = 0; r < t->ranks; r++) {
+        free(t->actor[r].heads);
+        free(t->actor[r].meeting);
+    }
+    free(t->actor);
+    free(t->meeting);
+}
+
+/* ---- what is left ---- */
+
+static void describe(const actor *a, const lane *l, char *text, size_t length)
+{
+    const submitted *s = head_of(a, l);
+    int note = item_of(a, l).note;
+    const char *name = note >= 0 ? a->given->work->note[note].name : "nothing";
+    snprintf(text, length, "rank %d: %s of step %d, microbatch %d, layer %d waits for %s", a->rank, name, s->step,
+             s->microbatch, s->layer,
+             l->stage == MEETS   ? "its peers"
+             : l->stage == READY ? "multiprocessors"
+                                 : "another queue");
+}
+
+bool timeline_over(const timeline *t, char *why, size_t length)
+{
+    size_t used = 0;
+    for (int r = 0; r < t->ranks; r++)
+        for (int i = 0; i < HAZARD_QUEUES; i++) {
+            const lane *l = &t->actor[r].lane[i];
+            char text[160];
+            if (l->stage == OVER) continue;
+            describe(&t->actor[r], l, text, sizeof text);
+            if (used < length) used += (size_t)snprintf(why + used, length - used, "%s%s", used ? "; " : "", text);
+        }
+    return used == 0;
+}

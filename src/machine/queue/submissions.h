@@ -1,0 +1,36 @@
+/* What a machine on paper was asked to run, in order, as machine/paper/timeline.h runs it. */
+#pragma once
+#include "machine/op/fabric.h"
+#include "machine/queue/hazard.h"
+
+/* An operation of another queue that comes first. */
+typedef struct {
+    int queue;
+    uint64_t serial;
+} dependency;
+
+/* Work that takes as long each time: a note of the preparation and, of a transfer, the group whose transfer it is. */
+typedef struct {
+    int note, group; /* group: index, or -1 */
+} work_item;
+
+/* One submission; step to layer as in origin. */
+typedef struct {
+    int32_t item, microbatch;
+    uint32_t first_wait; /* in submissions.wait */
+    int16_t layer;
+    int8_t step, chunk;
+    uint8_t queue, waits, phase;
+} submitted;
+
+/* All lists are owned. A group's memory may be gone: it is a copy, whose name, ranks and channel are right. */
+typedef struct submissions {
+    submitted *list;
+    work_item *item;
+    dependency *wait;
+    group *group;
+    int64_t length, capacity, waits, wait_capacity;
+    int items, groups;
+    int64_t of_queue[HAZARD_QUEUES];
+    bool yields[HAZARD_QUEUES];
+} submissions;
