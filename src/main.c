@@ -11,6 +11,7 @@
 #include "bench/launch/options.h"
 #include "bench/launch/truth.h"
 #include "bench/paper/dry_run.h"
+#include "bench/project/project.h"
 #include "bench/record/json.h"
 #include "bench/record/writer.h"
 #include "bench/run/session.h"
@@ -97,20 +98,28 @@ static int dry_run_deck(const deck *d, const options *o, FILE *json)
     return dry_run(d, o, json, bounded) ? STATUS_PASSED : STATUS_FAILED;
 }
 
+static int project_all(const deck *d, const machine_sheet *sheet)
+{
+    char sentence[1024];
+    if (project_deck(d, sheet, sentence, sizeof sentence)) return STATUS_PASSED;
+    fprintf(stderr, "%s\n", sentence);
+    return STATUS_FAILED;
+}
+
 static int slice_all(const deck *d, const options *o, FILE *json)
 {
     char sentence[1024];
     return slice_deck(d, o, json, sentence, sizeof sentence) ? STATUS_PASSED : refuse(sentence);
 }
 
-static int dry_run_at(const options *o, const deck_file *f, int ranks, FILE *json)
+static int dry_run_at(const options *o, const deck_file *f, const machine_sheet *sheet, int ranks, FILE *json)
 {
     deck_source source = { .name = f->path,
                            .text = f->bytes,
                            .length = f->length,
                            .ranks = ranks,
                            .device = o->device,
-                           .dry_run = o->dry_run,
+                           .dry_run = o->dry_run || o->project,
                            .host_by_option = o->slice && !o->on_host };
     char why[512] = "";
     machine_device own = { .fp8 = true };
@@ -120,7 +129,10 @@ static int dry_run_at(const options *o, const deck_file *f, int ranks, FILE *jso
     if (why[0]) source.cuda_missing = why;
     if (o->on_host) source.cuda_missing = "--on-host takes no GPU";
     deck d = deck_read(&source);
-    int status = d.messages ? refuse_deck(&d) : o->slice ? slice_all(&d, o, json) : dry_run_deck(&d, o, json);
+    int status = d.messages   ? refuse_deck(&d)
+                 : o->slice   ? slice_all(&d, o, json)
+                 : o->project ? project_all(&d, sheet)
+                              : dry_run_deck(&d, o, json);
     deck_free(&d);
     return status;
 }
@@ -128,9 +140,29 @@ static int dry_run_at(const options *o, const deck_file *f, int ranks, FILE *jso
 /* Refused, failed, passed: the larger. */
 static int worse(int a, int b) { return a > b ? a : b; }
 
+static void refuse_line(void *file, int line, const char *sentence)
+{
+    if (line) fprintf(stderr, "%s:%d: %s\n", (const char *)file, line, sentence);
+    else fprintf(stderr, "%s: %s\n", (const char *)file, sentence);
+}
+
+/* Reads the sheet of that name, of inputs/machines/. Returns whether it has no mistakes. */
+static bool read_sheet(const char *name, machine_sheet *s)
+{
+    char path[512], reason[1024];
+    snprintf(path, sizeof path, "machines/%.200s.sheet", name);
+    deck_file f = deck_file_read(path, reason, sizeof reason);
+    bool whole = f.bytes && sheet_read(s, name, f.bytes, refuse_line, f.path) == 0;
+    if (!f.bytes) refuse(reason);
+    free(f.bytes);
+    return whole;
+}
+
 /* Every rank count, whatever became of the one before. */
 static int dry_run_all(const options *o)
 {
+    machine_sheet sheet = { .device = NULL };
+    if (o->sheet && !read_sheet(o->sheet, &sheet)) return STATUS_REFUSED;
     char reason[1024];
     int status = STATUS_PASSED;
     FILE *json = NULL;
@@ -138,9 +170,10 @@ static int dry_run_all(const options *o)
     if (!f.bytes) return refuse(reason);
     if (o->json && say_enabled() && !(json = json_open(o->json, f.path, reason, sizeof reason))) return refuse(reason);
     for (int i = 0; i < (o->rank_counts ? o->rank_counts : 1); i++)
-        status = worse(status, dry_run_at(o, &f, o->rank_counts ? o->ranks[i] : 1, json));
+        status = worse(status, dry_run_at(o, &f, &sheet, o->rank_counts ? o->ranks[i] : 1, json));
     json_close(json);
     free(f.bytes);
+    sheet_free(&sheet);
     return status;
 }
 
@@ -232,7 +265,7 @@ int main(int argc, char **argv)
     only_first_speaks();
     const char *asked = o.mistake[0] ? NULL : options_asked(&o);
     if (asked) watch_leave(asked);
-    if (asked) return say_all(o.dry_run || o.slice ? dry_run_all(&o) : answer(&o));
+    if (asked) return say_all(o.dry_run || o.slice || o.project ? dry_run_all(&o) : answer(&o));
     char torn[TRUTH_SENTENCE];
     if (truth_lacks_pmi(torn)) return say_all(refuse(torn));
     process p = { argc, argv, libraries_loaded() };

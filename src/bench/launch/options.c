@@ -65,6 +65,8 @@ static void read_device(options *o, const char *word)
     else memcpy(o->mistake, why, sizeof why);
 }
 
+static void read_sheet(options *o, const char *word) { o->sheet = word; }
+
 static void read_json(options *o, const char *word) { o->json = word; }
 
 static void read_replay(options *o, const char *word) { o->replay = word; }
@@ -80,7 +82,7 @@ static const struct {
     { "--on-host", offsetof(options, on_host) }, { "--progress", offsetof(options, progress) },
     { "--strict", offsetof(options, strict) },   { "--verbose", offsetof(options, verbose) },
     { "--rules", offsetof(options, rules) },     { "--slice", offsetof(options, slice) },
-    { "--stages", offsetof(options, stages) },
+    { "--stages", offsetof(options, stages) },   { "--project", offsetof(options, project) },
 };
 
 /* Options with a value, what reads it, and what is said where it is missing. */
@@ -94,6 +96,7 @@ static const struct {
     { "--device-memory", read_memory, "a device's memory in GB, as in --device-memory 141" },
     { "--step-seconds", read_seconds, "the seconds of a step, as in --step-seconds 12.3" },
     { "--seconds", read_sustained, "how long a slice runs each operation, as in --seconds 2" },
+    { "--sheet", read_sheet, "a machine, as in --sheet dgx-h100" },
     { "--rank", read_rank, "a rank of the case, as in --rank 0" },
     { "--json", read_json, "a file; --json - writes to stdout" },
     { "--replay", read_replay, "the file that a mismatch named" },
@@ -151,6 +154,7 @@ const char *options_asked(const options *o)
     if (o->list) return "--list";
     if (o->replay) return "--replay";
     if (o->slice) return "--slice";
+    if (o->project) return "--project";
     return o->dry_run ? "--dry-run" : NULL;
 }
 
@@ -158,18 +162,20 @@ const char *options_asked(const options *o)
 static const char *contradiction(const options *o)
 {
     const char *asked = options_asked(o);
-    bool on_paper = o->dry_run || o->slice;
+    bool on_paper = o->dry_run || o->slice || o->project;
     const struct {
         bool wrong;
         const char *why;
     } rule[] = {
         { (!asked || on_paper) && !o->deck, "no deck is given: try xgsw gsw.dat, or --help" },
-        { o->slice && o->dry_run, "--slice and --dry-run are two runs: give one of them" },
+        { o->slice + o->dry_run + o->project > 1, "--dry-run, --project and --slice are runs of their own: give one" },
+        { o->project != (o->sheet != NULL), "--project needs --sheet NAME, as in --sheet dgx-h100, and only it does" },
         { o->slice && o->rank_counts != 1, "--slice needs --ranks N, the ranks of the case, as in --ranks 512" },
         { (o->stages || o->rank >= 0 || o->sustained > 0.0) && !o->slice,
           "--rank, --stages and --seconds go with --slice" },
         { o->stages && o->rank >= 0, "--stages takes a rank of each stage, --rank names one: give one of them" },
-        { o->rank_counts && !on_paper, "--ranks goes with --dry-run and --slice; mpirun -np sets the ranks of a run" },
+        { o->rank_counts && !on_paper,
+          "--ranks goes with --dry-run, --project and --slice; mpirun -np sets the ranks of a run" },
         { o->step_seconds > 0.0 && !o->dry_run, "--step-seconds goes with --dry-run; a run measures its own" },
         { o->strict && on_paper, "--strict goes with a run; a dry run or a slice judges no case" },
         { o->json && asked && !on_paper, "--json goes with a run, a dry run or a slice: nothing else has cases" },
@@ -209,6 +215,9 @@ void options_print_help(void)
         "                     [--on-host]            with backend = auto the host, not a GPU\n"
         "                     [--json FILE]          and one object a case: resolved keys, forecast; - prints only "
         "these\n"
+        "       ./xgsw --project DECK --sheet NAME   the step of every case, in seconds, on a machine of "
+        "inputs/machines/\n"
+        "                     [--ranks N,N]          at N ranks\n"
         "       ./xgsw --slice DECK --ranks N        seconds of each operation of rank 0 of N, alone on this machine\n"
         "                     [--rank R | --stages]  of another rank, or of one rank of each pipeline stage\n"
         "                     [--seconds X]          each operation runs so long (default 2)\n"

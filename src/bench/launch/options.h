@@ -5,7 +5,7 @@
 
 enum { OPTION_RANKS = 64 };
 typedef struct {
-    bool help, version, keys, fields, rules, list, dry_run, schedule, slice, stages;
+    bool help, version, keys, fields, rules, list, dry_run, project, schedule, slice, stages;
     const char *deck, *replay, *json;     /* NULL: not given */
     const char *name;                     /* the one key or workload that is asked for; NULL: all */
     int ranks[OPTION_RANKS], rank_counts; /* --ranks N[,N...]; 0 counts: as many as there are */
@@ -14,6 +14,7 @@ typedef struct {
     int64_t rank;                         /* --rank R; -1: not given */
     bool strict;                          /* a case that is SKIPPED or NOT VALID is a failure */
     bool verbose;                         /* the report has all lines */
+    const char *sheet;                    /* --sheet NAME, of inputs/machines/; NULL: not given */
     const char *device;                   /* --device NAME, of plan/catalogue/devices.h */
     double device_bytes;                  /* --device-memory GB; else that of the device */
     bool on_host;                         /* backend = auto is the host in a dry run */

@@ -1,0 +1,181 @@
+/* Prices. */
+#include "bench/project/price.h"
+#include "base/memory.h"
+#include <math.h>
+#include <string.h>
+
+static double expected(const pricing *p, sheet_term t) { return p->sheet->term[t].value[EXPECTED]; }
+
+/* ---- computing ---- */
+
+static const listed_product *listed(const machine_sheet *s, int64_t m, int64_t n, int64_t k, bool fp8)
+{
+    for (int i = 0; i < s->products; i++) {
+        const listed_product *x = &s->product[i];
+        if (x->m == m && x->n == n && x->k == k && x->fp8 == fp8) return x;
+    }
+    return NULL;
+}
+
+/* Tiles of 128 x 256, or as small as it takes to have one for each multiprocessor, at the device's peak. */
+static double seconds_of_waves(double m, double n, double k, double sms, double peak)
+{
+    static const double tile[][2] = { { 128, 256 }, { 256, 128 }, { 128, 128 }, { 64, 128 } };
+    double best = INFINITY;
+    for (size_t i = 0; i < sizeof tile / sizeof *tile; i++) {
+        double tiles = ceil(m / tile[i][0]) * ceil(n / tile[i][1]);
+        best = fmin(best, ceil(tiles / sms) * 2.0 * tile[i][0] * tile[i][1] * k * sms / peak);
+    }
+    return best;
+}
+
+static price product_price(const pricing *p, const op *o)
+{
+    const tensor *c = &o->operand[0].tensor, *a = &o->operand[1].tensor;
+    int last = (int)c->dims - 1;
+    int64_t m = c->dim[last - 1], n = c->dim[last], k = a->dim[a->dims - 1], times = last > 1 ? c->dim[0] : 1;
+    bool fp8 = dtype_bytes(a->type) == 1, fp32 = a->type == F32;
+    sheet_term rate = fp32 ? TERM_PRODUCT_FP32 : fp8 ? TERM_PRODUCT_FP8 : TERM_PRODUCT_BF16;
+    double all = expected(p, TERM_MULTIPROCESSORS), own = all - (double)p->room->left, flops = op_flops(o);
+    double peak = fp32 ? expected(p, rate) : fp8 ? p->sheet->device->fp8 : p->sheet->device->bf16;
+    const listed_product *known = listed(p->sheet, m, n, k, fp8);
+    double held = flops / expected(p, rate);
+    double shaped = expected(p, TERM_PRODUCT_SHAPE) *
+                    (known ? (double)times * known->seconds * all / own
+                           : seconds_of_waves((double)(times * m), (double)n, (double)k, own, peak * own / all));
+    price x = { .seconds = fmax(held, shaped), .in_waves = true, .blocks = (int)own };
+    x.term = held >= shaped ? rate : TERM_PRODUCT_SHAPE;
+    if (fp8 && o->origin.phase == PHASE_BACKWARD) x.seconds *= expected(p, TERM_FP8_SPLIT);
+    return x;
+}
+
+/* A rank of a context group has calls of pieces, which are slower, as short sequences are. */
+static price attention_price(const pricing *p, const op *o)
+{
+    enum { SHORT = 4096 };
+    const tensor *q = &o->operand[0].tensor, *k = &o->operand[1].tensor;
+    sheet_term rate = o->kind == OP_ATTENTION_FORWARD ? TERM_ATTENTION_FORWARD : TERM_ATTENTION_BACKWARD;
+    double seconds = op_flops(o) / expected(p, rate);
+    if (k->dim[0] <= SHORT || q->dim[0] != k->dim[0]) seconds /= expected(p, TERM_ATTENTION_SHORT);
+    return (price){ .seconds = seconds, .term = rate };
+}
+
+/* Bytes that it moves: updated operands both ways; of a table of the vocabulary the rows that tokens name. */
+static double memory_bytes(const op *o)
+{
+    double bytes = 0.0, rows = 0.0;
+    bool looks_up = o->kind == OP_EMBEDDING_FORWARD || o->kind == OP_EMBEDDING_BACKWARD;
+    for (int i = 0; i < o->operands; i++) {
+        const operand *x = &o->operand[i];
+        double span = (double)tensor_span(&x->tensor);
+        bytes += x->access == UPDATE ? 2.0 * span : span;
+        if (looks_up && i == (o->kind == OP_EMBEDDING_FORWARD ? 2 : 1)) rows = span;
+    }
+    return looks_up ? 3.0 * rows : bytes;
+}
+
+static price memory_price(const pricing *p, const op *o)
+{
+    return (
+        price){ .seconds = memory_bytes(o) / expected(p, TERM_MEMORY), .term = TERM_MEMORY, .uses[USES_MEMORY] = 1.0 };
+}
+
+static price computing_price(const pricing *p, const op *o)
+{
+    bool product = o->kind == OP_MATMUL || o->kind == OP_GROUPED_MATMUL;
+    bool attention = o->kind == OP_ATTENTION_FORWARD || o->kind == OP_ATTENTION_BACKWARD;
+    price x = product ? product_price(p, o) : attention ? attention_price(p, o) : memory_price(p, o);
+    x.fixed = expected(p, TERM_GAP), x.fixed_term = TERM_GAP;
+    return x;
+}
+
+/* ---- transfers ---- */
+
+/* How the members of the group that are in one NVLink domain with its first rank lie. */
+typedef struct {
+    int within;   /* of the domain of the first rank */
+    bool outside; /* are there others? */
+} group_place;
+
+static group_place place_of(const group *g, int domain)
+{
+    group_place place = { 0 };
+    for (int i = 0; i < g->size; i++) {
+        bool near = group_world_rank(g, i) / domain == g->first / domain;
+        place.within += near;
+        place.outside |= !near;
+    }
+    return place;
+}
+
+static double whole_bytes(const op *o) { return (double)tensor_span(&o->operand[0].tensor); }
+
+/* Bytes that leave a rank, of a ring. */
+static double bytes_sent(const op *o, const group *g)
+{
+    double share = (double)(g->size - 1) / g->size;
+    if (o->kind == OP_EXCHANGE) return whole_bytes(o);
+    return (o->kind == OP_ALL_REDUCE ? 2.0 : 1.0) * share * whole_bytes(o);
+}
+
+static int blocks_of(const pricing *p, const op *o, const group *g)
+{
+    enum { BYTES_OF_A_BLOCK = 32 << 10 }; /* fewer bytes make no second block (NCCL 2.28) */
+    bool link = o->kind == OP_EXCHANGE;
+    int most = link ? p->room->link : g->apart ? p->room->apart : p->room->turns;
+    double needed = whole_bytes(o) / BYTES_OF_A_BLOCK;
+    return link || needed >= most ? most : needed < 1.0 ? 1 : (int)needed;
+}
+
+static price copied_price(const pricing *p, double sent)
+{
+    return (price){
+        .seconds = sent / expected(p, TERM_NVLINK),
+        .term = TERM_NVLINK,
+        .fixed = expected(p, TERM_COPY_LATENCY),
+        .fixed_term = TERM_COPY_LATENCY,
+        .uses = { [USES_MEMORY] = 2.0 * expected(p, TERM_NVLINK) / expected(p, TERM_MEMORY), [USES_NVLINK] = 1.0 }
+    };
+}
+
+/* A group's ring leaves the domain over the network cards of its ranks there; of an all-to-all a rank's own card has
+ * what is for others outside. */
+static price kernel_price(const pricing *p, const op *o, const group *g, group_place place)
+{
+    int blocks = blocks_of(p, o, g), cards = o->kind == OP_ALL_TO_ALL || o->kind == OP_EXCHANGE ? 1 : place.within;
+    double sent = bytes_sent(o, g), nvlink = expected(p, TERM_NVLINK), network = cards * expected(p, TERM_NETWORK);
+    double by_blocks = sent / (blocks * expected(p, TERM_THREAD_BLOCK)), by_link = sent / nvlink, by_network = 0.0;
+    if (place.outside)
+        by_network = (o->kind == OP_ALL_TO_ALL ? whole_bytes(o) * (g->size - place.within) / g->size : sent) / network;
+    double seconds = fmax(by_blocks, fmax(by_link, by_network));
+    price x = { .seconds = seconds, .fixed_term = TERM_KERNEL_LATENCY, .blocks = blocks };
+    x.fixed = expected(p, TERM_KERNEL_LATENCY) * (place.outside ? 2.0 : 1.0);
+    x.term = seconds == by_network ? TERM_NETWORK : seconds == by_link ? TERM_NVLINK : TERM_THREAD_BLOCK;
+    x.uses[USES_NVLINK] = seconds > 0.0 ? by_link / seconds : 0.0;
+    x.uses[USES_NETWORK] = seconds > 0.0 ? by_network / seconds : 0.0;
+    return x;
+}
+
+static price transfer_price(const pricing *p, const op *o, const group *g)
+{
+    group_place place = place_of(g, p->sheet->device->domain);
+    bool copied = o->kind == OP_ALL_GATHER || o->kind == OP_ALL_TO_ALL;
+    if (g->size == 1) return (price){ .seconds = 0.0 };
+    return copied && !place.outside ? copied_price(p, bytes_sent(o, g)) : kernel_price(p, o, g, place);
+}
+
+price price_of_op(const pricing *p, const op *o, const group *g)
+{
+    return g ? transfer_price(p, o, g) : computing_price(p, o);
+}
+
+price *prices_of(const pricing *p, const preparation *work)
+{
+    const submissions *s = work->order;
+    price *list = allocate(s->items, sizeof *list, "prices of operations");
+    for (int i = 0; i < s->items; i++) {
+        work_item x = s->item[i];
+        if (x.note >= 0) list[i] = price_of_op(p, &work->note[x.note].op, x.group >= 0 ? &s->group[x.group] : NULL);
+    }
+    return list;
+}

@@ -1,0 +1,140 @@
+/* A case on the timeline. */
+#include "bench/project/project.h"
+#include "base/memory.h"
+#include "base/say.h"
+#include "bench/launch/case_machine.h"
+#include "bench/project/price.h"
+#include "train/measure.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { STEPS = 2 };
+
+/* What the timeline tells of one stage. finished: when the optimizer of each step was, and the chain that led there. */
+typedef struct {
+    double went[WENTS];
+    double finished[STEPS], path[STEPS][TERMS];
+    const preparation *work;
+} stage_times;
+
+static step_share share_of(const preparation *work, const submitted *s)
+{
+    int note = work->order->item[s->item].note;
+    op_kind kind = note >= 0 ? work->note[note].op.kind : OP_FILL;
+    if (s->phase == PHASE_OPTIMIZER) return WENT_OPTIMIZER;
+    if (kind == OP_MATMUL || kind == OP_GROUPED_MATMUL) return WENT_PRODUCTS;
+    return kind == OP_ATTENTION_FORWARD || kind == OP_ATTENTION_BACKWARD ? WENT_ATTENTION : WENT_MEMORY;
+}
+
+static bool updates_weights(const preparation *work, const submitted *s)
+{
+    int note = work->order->item[s->item].note;
+    return note >= 0 && work->note[note].op.kind == OP_ADAMW && s->step >= 0;
+}
+
+static void keep(void *me, const timeline_event *e)
+{
+    stage_times *t = (stage_times *)me + e->rank;
+    const submitted *s = e->what;
+    bool computes = t->work->order->item[s->item].group < 0;
+    if (s->step == STEPS - 1 && computes) {
+        t->went[share_of(t->work, s)] += e->end - e->begin;
+        if (e->awaited && strcmp(e->awaited, "pipeline") != 0) t->went[WENT_EXPOSED] += e->late;
+    }
+    if (!updates_weights(t->work, s)) return;
+    t->finished[s->step] = e->end;
+    memcpy(t->path[s->step], e->path, sizeof t->path[s->step]);
+}
+
+static double computed(const stage_times *t)
+{
+    double seconds = 0.0;
+    for (int i = 0; i < WENT_EXPOSED; i++) seconds += t->went[i];
+    return seconds;
+}
+
+/* What a term that turns out to be `value` would add to the step, to first order. */
+static double change(const machine_sheet *s, const projection *p, sheet_term t, sheet_value value)
+{
+    const double *of = s->term[t].value;
+    double factor = term_is_rate(t) ? of[EXPECTED] / of[value] : of[value] / of[EXPECTED];
+    return p->term[t] * (factor - 1.0);
+}
+
+static void add_band(projection *p, const machine_sheet *s)
+{
+    double less = 0.0, more = 0.0;
+    for (int t = 0; t < TERMS; t++) {
+        double a = change(s, p, t, LEAST), b = change(s, p, t, MOST);
+        less += pow(fmin(0.0, fmin(a, b)), 2.0);
+        more += pow(fmax(0.0, fmax(a, b)), 2.0);
+    }
+    p->least = p->seconds - sqrt(less);
+    p->most = p->seconds + sqrt(more);
+}
+
+static projection summed_up(const stage_times *t, int stages, const machine_sheet *sheet)
+{
+    projection p = { .seconds = 0.0 };
+    int last = 0;
+    for (int i = 1; i < stages; i++) {
+        if (t[i].finished[STEPS - 1] > t[last].finished[STEPS - 1]) last = i;
+        if (computed(&t[i]) > computed(&t[p.busiest])) p.busiest = i;
+    }
+    int before = 0;
+    for (int i = 1; i < stages; i++)
+        if (t[i].finished[0] > t[before].finished[0]) before = i;
+    p.seconds = t[last].finished[STEPS - 1] - t[before].finished[0];
+    for (int k = 0; k < TERMS; k++) p.term[k] = t[last].path[STEPS - 1][k] - t[before].path[0][k];
+    memcpy(p.went, t[p.busiest].went, sizeof p.went);
+    p.went[WENT_BUBBLE] = p.seconds - computed(&t[p.busiest]) - p.went[WENT_EXPOSED];
+    add_band(&p, sheet);
+    return p;
+}
+
+/* One rank of a stage. */
+typedef struct {
+    mesh mesh;
+    measure measured;
+    transfer_room room;
+    price *price;
+} projected_stage;
+
+static void open_stage(projected_stage *s, const bench_case *c, int at, const machine_sheet *sheet)
+{
+    trainer_options o = { .machine = case_machine(c) };
+    o.machine.keeps_order = true;
+    mesh_open(&s->mesh, &c->layout, at * (c->layout.ranks / c->layout.degree[AXIS_PIPELINE]), MESH_PAPER);
+    s->measured = measure_case(c, &s->mesh, &o);
+    s->room = room_of(c, at, room_moved_within(&c->layout, sheet->device->domain));
+    s->price = prices_of(&(pricing){ sheet, &s->room }, &s->measured.prepared);
+}
+
+static void close_stage(projected_stage *s)
+{
+    free(s->price);
+    measure_free(&s->measured);
+    mesh_close(&s->mesh);
+}
+
+bool project_case(const bench_case *c, const machine_sheet *sheet, projection *p, char *why, size_t length)
+{
+    int stages = c->layout.degree[AXIS_PIPELINE];
+    projected_stage *at = allocate(stages, sizeof *at, "stages on paper");
+    timeline_rank *rank = allocate(stages, sizeof *rank, "ranks on paper");
+    stage_times *times = allocate(stages, sizeof *times, "times on paper");
+    timeline_options o = { (int)sheet->term[TERM_MULTIPROCESSORS].value[EXPECTED], keep, times };
+    for (int i = 0; i < stages; i++) {
+        open_stage(&at[i], c, i, sheet);
+        rank[i] = (timeline_rank){ &at[i].measured.prepared, at[i].price };
+        times[i].work = rank[i].work;
+    }
+    bool over = timeline_run(rank, stages, &o, why, length);
+    if (over) *p = summed_up(times, stages, sheet);
+    for (int i = 0; i < stages; i++) close_stage(&at[i]);
+    free(times);
+    free(rank);
+    free(at);
+    return over;
+}

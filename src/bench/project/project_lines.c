@@ -1,0 +1,64 @@
+/* A projection in words. */
+#include "base/say.h"
+#include "base/text.h"
+#include "bench/facts/figures.h"
+#include "bench/project/project.h"
+#include "plan/catalogue/catalogue.h"
+#include <stdio.h>
+
+static const char *const went_names[WENTS] = { "products",  "attention",         "memory-bound kernels",
+                                               "optimizer", "exposed transfers", "bubble" };
+
+static double mfu_of(const bench_case *c, const machine_sheet *s, double seconds)
+{
+    return 100.0 * model_flops_utilization(c->global_batch, c->recipe_flops_per_sequence, seconds, c->layout.ranks,
+                                           gpu_peak(s->device->name, c->precision));
+}
+
+static void print_published(const bench_case *c, const machine_sheet *s)
+{
+    for (int i = 0; recipe_at(i); i++) {
+        const recipe_row *row = recipe_at(i);
+        if (!recipe_is_origin(row, c) || !device_is(s->device->name, row->gpu)) continue;
+        say("  published   %.3f s a step, MFU %.1f %%, on %d %s\n", row->step_seconds, mfu_of(c, s, row->step_seconds),
+            row->gpus, row->gpu);
+    }
+}
+
+/* How much of the step rests on terms of each origin. */
+static void print_origins(const machine_sheet *s, const projection *p)
+{
+    double of[ORIGINS] = { 0.0 };
+    for (int t = 0; t < TERMS; t++) of[s->term[t].origin] += p->term[t];
+    say("  rests on    ");
+    for (sheet_origin o = 0; o < ORIGINS; o++)
+        say("%s%s terms %.0f %%", o ? ", " : "", origin_name(o), 100.0 * of[o] / p->seconds);
+    say("\n");
+}
+
+static void print_case(const bench_case *c, const machine_sheet *s, const projection *p)
+{
+    say("case %d: %s, %s, %d rank%s of %s\n", c->number, c->model_name, precision_name(c->precision), c->layout.ranks,
+        plural(c->layout.ranks), s->name);
+    say("  step        %.3f s, from %.3f to %.3f; %.0f tokens/s, MFU %.1f %%, from %.1f to %.1f\n", p->seconds,
+        p->least, p->most, tokens_per_second(c->model.sequence, c->global_batch, p->seconds), mfu_of(c, s, p->seconds),
+        mfu_of(c, s, p->most), mfu_of(c, s, p->least));
+    print_published(c, s);
+    say("  time        ");
+    for (int i = 0; i < WENTS; i++) say("%s%s %.1f %%", i ? ", " : "", went_names[i], 100.0 * p->went[i] / p->seconds);
+    say(" (stage %d)\n", p->busiest);
+    print_origins(s, p);
+    say("\n");
+}
+
+bool project_deck(const deck *d, const machine_sheet *s, char *why, size_t length)
+{
+    for (int64_t i = 0; i < d->cases; i += d->item[i].repeats) {
+        const bench_case *c = &d->item[i];
+        projection p;
+        if (c->skipped[0]) say("case %d: SKIPPED: %s\n\n", c->number, c->skipped);
+        else if (!project_case(c, s, &p, why, length)) return false;
+        else print_case(c, s, &p);
+    }
+    return true;
+}

@@ -1,0 +1,165 @@
+/* Reading a machine sheet. */
+#include "plan/sheet/sheet.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name, *unit;
+    double si; /* of one unit */
+    bool rate;
+} terms[TERMS] = {
+    [TERM_MULTIPROCESSORS] = { "multiprocessors", "SMs", 1.0, true },
+    [TERM_PRODUCT_FP32] = { "product_fp32", "TFLOP/s", 1e12, true },
+    [TERM_PRODUCT_BF16] = { "product_bf16", "TFLOP/s", 1e12, true },
+    [TERM_PRODUCT_FP8] = { "product_fp8", "TFLOP/s", 1e12, true },
+    [TERM_PRODUCT_SHAPE] = { "product_shape", "times", 1.0, false },
+    [TERM_FP8_SPLIT] = { "fp8_split", "times", 1.0, false },
+    [TERM_ATTENTION_FORWARD] = { "attention_forward", "TFLOP/s", 1e12, true },
+    [TERM_ATTENTION_BACKWARD] = { "attention_backward", "TFLOP/s", 1e12, true },
+    [TERM_ATTENTION_SHORT] = { "attention_short", "times", 1.0, true },
+    [TERM_MEMORY] = { "memory", "GB/s", 1e9, true },
+    [TERM_GAP] = { "gap", "us", 1e-6, false },
+    [TERM_NVLINK] = { "nvlink", "GB/s", 1e9, true },
+    [TERM_NETWORK] = { "network", "GB/s", 1e9, true },
+    [TERM_THREAD_BLOCK] = { "thread_block", "GB/s", 1e9, true },
+    [TERM_COPY_LATENCY] = { "copy_latency", "us", 1e-6, false },
+    [TERM_KERNEL_LATENCY] = { "kernel_latency", "us", 1e-6, false },
+};
+static const char *const origins[ORIGINS] = { "measured", "published", "assumed" };
+
+const char *term_name(sheet_term t) { return terms[t].name; }
+const char *term_unit(sheet_term t) { return terms[t].unit; }
+bool term_is_rate(sheet_term t) { return terms[t].rate; }
+const char *origin_name(sheet_origin o) { return origins[o]; }
+
+typedef struct {
+    machine_sheet *sheet;
+    void (*complain)(void *me, int line, const char *sentence);
+    void *me;
+    int line, mistakes;
+} reader;
+
+static void complain(reader *r, const char *format, text_view shown, const char *more)
+{
+    char word[TEXT_SHOWN_LENGTH], sentence[256];
+    text_show(word, shown);
+    snprintf(sentence, sizeof sentence, format, word, more);
+    r->complain(r->me, r->line, sentence);
+    r->mistakes++;
+}
+
+/* Returns whether the next word is a number above 0. */
+static bool take_number(reader *r, text_view *rest, double *value)
+{
+    text_view word = text_word(rest);
+    if (text_real(word, value) == NUMBER_READ && *value > 0.0) return true;
+    complain(r, "%s: give a number above 0%s", word, "");
+    return false;
+}
+
+static void take_device(reader *r, text_view rest)
+{
+    char name[32], why[256];
+    text_copy(name, sizeof name, rest);
+    r->sheet->device = device_named(name, why, sizeof why);
+    if (!r->sheet->device) complain(r, "device %s is none of those that ./xgsw --list names%s", rest, "");
+}
+
+/* "M N K bf16 us SECONDS" */
+static void take_product(reader *r, text_view rest)
+{
+    double number[4];
+    machine_sheet *s = r->sheet;
+    for (int i = 0; i < 3; i++)
+        if (!take_number(r, &rest, &number[i])) return;
+    text_view format = text_word(&rest), unit = text_word(&rest);
+    if (!text_equal(format, "bf16") && !text_equal(format, "fp8")) complain(r, "%s: give bf16 or fp8%s", format, "");
+    else if (!text_equal(unit, "us")) complain(r, "%s: a product has its time in us%s", unit, "");
+    else if (take_number(r, &rest, &number[3])) {
+        s->product = reallocate(s->product, s->products + 1, sizeof *s->product, "products of a sheet");
+        s->product[s->products++] = (listed_product){ (int64_t)number[0], (int64_t)number[1], (int64_t)number[2],
+                                                      text_equal(format, "fp8"), 1e-6 * number[3] };
+    }
+}
+
+static bool take_origin(reader *r, text_view rest, term_entry *e)
+{
+    text_view word = text_word(&rest);
+    for (e->origin = 0; e->origin < ORIGINS && !text_equal(word, origins[e->origin]); e->origin++) {}
+    if (e->origin == ORIGINS) complain(r, "%s: give the origin: measured, published or assumed%s", word, "");
+    else if (text_trim(rest).length == 0) complain(r, "%s: say where it is from, or why%s", word, "");
+    else return true;
+    return false;
+}
+
+static void take_term(reader *r, sheet_term t, text_view rest)
+{
+    term_entry e = { .line = r->line };
+    text_view unit = text_word(&rest);
+    if (r->sheet->term[t].line) {
+        complain(r, "%s is there already%s", text_of(terms[t].name), "");
+        return;
+    }
+    r->sheet->term[t] = e;
+    if (!text_equal(unit, terms[t].unit)) {
+        complain(r, "%s: the unit is %s", unit, terms[t].unit);
+        return;
+    }
+    for (int i = 0; i < VALUES; i++)
+        if (!take_number(r, &rest, &e.value[i])) return;
+    if (!take_origin(r, rest, &e)) return;
+    if (e.value[LEAST] > e.value[EXPECTED] || e.value[EXPECTED] > e.value[MOST])
+        complain(r, "%s: write what is expected, the least, the most, in this order%s", text_of(terms[t].name), "");
+    for (int i = 0; i < VALUES; i++) e.value[i] *= terms[t].si;
+    r->sheet->term[t] = e;
+}
+
+static void complain_unknown(reader *r, text_view word)
+{
+    int best = 0;
+    for (int t = 1; t < TERMS; t++)
+        if (text_distance(word, terms[t].name) < text_distance(word, terms[best].name)) best = t;
+    complain(r, "%s is no term of a sheet; the nearest is %s", word, terms[best].name);
+}
+
+static void take_line(reader *r, text_view line)
+{
+    line.length = text_find(line, '#');
+    text_view rest = text_trim(line);
+    if (rest.length == 0) return;
+    text_view word = text_word(&rest);
+    sheet_term t = 0;
+    while (t < TERMS && !text_equal(word, terms[t].name)) t++;
+    if (t < TERMS) take_term(r, t, rest);
+    else if (text_equal(word, "device")) take_device(r, text_trim(rest));
+    else if (text_equal(word, "product")) take_product(r, rest);
+    else complain_unknown(r, word);
+}
+
+static void complain_missing(reader *r)
+{
+    r->line = 0;
+    if (!r->sheet->device) complain(r, "%s is missing: a row of ./xgsw --list%s", text_of("device"), "");
+    for (int t = 0; t < TERMS; t++)
+        if (!r->sheet->term[t].line) complain(r, "%s is missing, in %s", text_of(terms[t].name), terms[t].unit);
+}
+
+int sheet_read(machine_sheet *s, const char *name, const char *text,
+               void (*complain_to)(void *me, int line, const char *sentence), void *me)
+{
+    reader r = { .sheet = s, .complain = complain_to, .me = me };
+    *s = (machine_sheet){ .device = NULL };
+    snprintf(s->name, sizeof s->name, "%.63s", name);
+    for (text_view rest = text_of(text); rest.length;) {
+        size_t end = text_find(rest, '\n');
+        r.line++;
+        take_line(&r, (text_view){ rest.at, end });
+        rest = text_from(rest, end < rest.length ? end + 1 : end);
+    }
+    complain_missing(&r);
+    return r.mistakes;
+}
+
+void sheet_free(machine_sheet *s) { free(s->product); }

@@ -1,0 +1,68 @@
+/* Machine sheets: what a machine is taken to do, one term a line, in inputs/machines/NAME.sheet:
+ *
+ *     device H100                       # a row of plan/catalogue/devices.h
+ *     nvlink GB/s 370 300 380 published NCCL's developers, nccl-tests issue 212
+ *     product 256 2048 16384 bf16 us 54.02
+ *
+ * A term has its unit, what is expected, the least and the most that it may be, and an origin: measured, published or
+ * assumed, then where or why. The origin of listed products is that of the term product_shape. `#` begins a comment. */
+#pragma once
+#include "plan/bench_case.h"
+#include "plan/catalogue/devices.h"
+#include <stddef.h>
+
+typedef enum {
+    TERM_MULTIPROCESSORS,
+    TERM_PRODUCT_FP32,
+    TERM_PRODUCT_BF16,
+    TERM_PRODUCT_FP8,
+    TERM_PRODUCT_SHAPE,
+    TERM_FP8_SPLIT,
+    TERM_ATTENTION_FORWARD,
+    TERM_ATTENTION_BACKWARD,
+    TERM_ATTENTION_SHORT,
+    TERM_MEMORY,
+    TERM_GAP,
+    TERM_NVLINK,
+    TERM_NETWORK,
+    TERM_THREAD_BLOCK,
+    TERM_COPY_LATENCY,
+    TERM_KERNEL_LATENCY,
+    TERMS
+} sheet_term;
+
+typedef enum { MEASURED, PUBLISHED, ASSUMED, ORIGINS } sheet_origin;
+typedef enum { EXPECTED, LEAST, MOST, VALUES } sheet_value;
+
+/* In SI units: seconds, flop/s, bytes/s. */
+typedef struct {
+    double value[VALUES];
+    sheet_origin origin;
+    int line; /* 0: not there */
+} term_entry;
+
+/* A product c[m, n] = a[m, k] b[k, n] by itself on all multiprocessors. */
+typedef struct {
+    int64_t m, n, k;
+    bool fp8;
+    double seconds;
+} listed_product;
+
+typedef struct {
+    char name[64];
+    const device_row *device;
+    term_entry term[TERMS];
+    listed_product *product; /* [products]; owned */
+    int products;
+} machine_sheet;
+
+/* Name and unit of a term, and whether more of it takes less time. */
+const char *term_name(sheet_term t);
+const char *term_unit(sheet_term t);
+bool term_is_rate(sheet_term t);
+const char *origin_name(sheet_origin o);
+
+/* Reads a sheet. Returns how many mistakes it has, each told by `complain` with its line; 0: the sheet is whole. */
+int sheet_read(machine_sheet *s, const char *name, const char *text,
+               void (*complain)(void *me, int line, const char *sentence), void *me);
+void sheet_free(machine_sheet *s);
