@@ -44,7 +44,7 @@ static price product_price(const pricing *p, const op *o)
                     (known ? (double)times * known->seconds * all / own
                            : seconds_of_waves((double)(times * m), (double)n, (double)k, own, peak * own / all));
     price x = { .seconds = fmax(held, shaped), .in_waves = true, .blocks = (int)own };
-    x.term = held >= shaped ? rate : TERM_PRODUCT_SHAPE;
+    x.term = (int)(held >= shaped ? rate : TERM_PRODUCT_SHAPE);
     if (fp8 && o->origin.phase == PHASE_BACKWARD) x.seconds *= expected(p, TERM_FP8_SPLIT);
     return x;
 }

@@ -31,8 +31,8 @@ static timeline_rank priced(const measure *r, double (*seconds)(const op_note *n
 /* When the second step ended, on any rank; the first warms up. */
 static void keep_end(void *me, const timeline_event *e)
 {
-    double *end = me;
-    if (e->end > end[e->what->step]) end[e->what->step] = e->end;
+    double *end = (double *)me + e->what->step;
+    if (e->end > *end) *end = e->end;
 }
 
 /* Seconds of a step of the case on `stages` ranks. */
@@ -78,9 +78,133 @@ static void bubbles_are_those_of_the_formulas(void **state)
                 (MICROBATCHES + (STAGES - 1) / 2.0) * of_stage);
 }
 
+/* ---- queues by hand ---- */
+
+/* A rank with one queue that computes and one that transfers in a group of two. Fills and gathers of n elements take n
+ * seconds. */
+typedef struct {
+    machine *machine;
+    queue *compute, *transfer;
+    group pair;
+    arena paper;
+    measure made;
+    timeline_rank rank;
+} hand;
+
+static hand hand_open(int rank)
+{
+    hand h = { .pair = group_line("tensor", 0, 1, 2, rank) };
+    h.machine = machine_open(&(machine_options){ .kind = MACHINE_HOST, .on_paper = true, .keeps_order = true });
+    h.compute = machine_queue(h.machine, "compute");
+    h.transfer = machine_queue(h.machine, "transfer");
+    arena_open(&h.paper, NULL, 0);
+    return h;
+}
+
+static mark compute(hand *h, int64_t seconds)
+{
+    return submit(h->compute, "compute",
+                  fill_op(tensor_taken(&h->paper, ACTIVATIONS, tensor_1d(NULL, F32, seconds)), 0));
+}
+
+static mark gather(hand *h, int64_t seconds)
+{
+    tensor t = tensor_taken(&h->paper, ACTIVATIONS, tensor_1d(NULL, F32, 2 * seconds));
+    return submit(h->transfer, "gather", all_gather_op(&h->pair, t, tensor_none()));
+}
+
+static double by_elements(const op_note *n)
+{
+    return (double)tensor_elements(&n->op.operand[0].tensor) / (op_is_transfer(n->op.kind) ? 2.0 : 1.0);
+}
+
+static void hand_price(hand *h)
+{
+    h->made.prepared = machine_prepared(h->machine);
+    h->rank = priced(&h->made, by_elements);
+}
+
+static void hand_close(hand *h)
+{
+    free((void *)h->rank.price);
+    preparation_free(&h->made.prepared);
+    machine_close(h->machine);
+}
+
+/* When the last operation of both ended; -1 and a sentence: never. */
+static double end_of(hand *a, hand *b, int multiprocessors, char *why, size_t length)
+{
+    double end[2] = { 0.0, 0.0 };
+    timeline_rank rank[2] = { a->rank, b->rank };
+    timeline_options o = { multiprocessors, keep_end, &end[1] }; /* of no step: -1 */
+    bool over = timeline_run(rank, 2, &o, why, length);
+    hand_close(a);
+    hand_close(b);
+    return over ? end[0] : -1.0;
+}
+
+/* Rank 0 computes 3 s, and 1 s after a gather of 5 s, which rank 1 comes to after 2 s. */
+static void the_last_one_begins_a_transfer(void **state)
+{
+    char why[256];
+    hand a = hand_open(0), b = hand_open(1);
+    compute(&a, 3);
+    queue_wait(a.compute, gather(&a, 5));
+    compute(&a, 1);
+    queue_wait(b.transfer, compute(&b, 2));
+    gather(&b, 5);
+    hand_price(&a);
+    hand_price(&b);
+    assert_true(end_of(&a, &b, 0, why, sizeof why) == 2 + 5 + 1);
+}
+
+/* A product of 4 s fills `blocks` of 4 multiprocessors, while a gather waits for its peer, for 10 s, with one of them.
+ * What follows the product takes 10 s. */
+static double next_to_a_gather(int blocks)
+{
+    char why[256];
+    hand a = hand_open(0), b = hand_open(1);
+    gather(&a, 1);
+    compute(&a, 4);
+    compute(&a, 10);
+    queue_wait(b.transfer, compute(&b, 10));
+    gather(&b, 1);
+    hand_price(&a);
+    hand_price(&b);
+    price *p = (price *)a.rank.price;
+    p[0].blocks = 1;
+    p[1].in_waves = true, p[1].blocks = blocks;
+    p[2].in_waves = true, p[2].blocks = 1;
+    return end_of(&a, &b, 4, why, sizeof why);
+}
+
+static void a_resident_block_doubles_a_product_that_fills_the_device(void **state)
+{
+    assert_true(next_to_a_gather(4) == 2 * 4 + 10);
+    assert_true(next_to_a_gather(3) == 4 + 10);
+}
+
+/* Rank 1 gathers once, rank 0 twice. */
+static void who_waits_for_whom_is_said(void **state)
+{
+    char why[256];
+    hand a = hand_open(0), b = hand_open(1);
+    gather(&a, 1);
+    gather(&a, 1);
+    gather(&b, 1);
+    hand_price(&a);
+    hand_price(&b);
+    assert_true(end_of(&a, &b, 0, why, sizeof why) < 0.0);
+    assert_non_null(strstr(why, "rank 0: gather"));
+    assert_non_null(strstr(why, "waits for its peers"));
+}
+
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(bubbles_are_those_of_the_formulas) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(bubbles_are_those_of_the_formulas),
+                                        cmocka_unit_test(the_last_one_begins_a_transfer),
+                                        cmocka_unit_test(a_resident_block_doubles_a_product_that_fills_the_device),
+                                        cmocka_unit_test(who_waits_for_whom_is_said) };
     world_start(&argc, &argv);
     int failed = cmocka_run_group_tests_name("timeline", tests, NULL, NULL);
     world_stop();
