@@ -12,6 +12,7 @@
 #include "bench/launch/truth.h"
 #include "bench/paper/dry_run.h"
 #include "bench/project/project.h"
+#include "bench/project/trace.h"
 #include "bench/record/json.h"
 #include "bench/record/writer.h"
 #include "bench/run/session.h"
@@ -89,36 +90,45 @@ static int answer(const options *o)
     return o->replay ? replay(o->replay) : STATUS_PASSED;
 }
 
+/* What runs without ranks: a dry run, a projection or a slice of a deck. to: where JSON or the trace goes, or NULL. */
+typedef struct {
+    const options *given;
+    deck_file file;
+    machine_sheet sheet;
+    FILE *to;
+} paper_run;
+
 /* Without a report no case needs to be measured: scripts get what the rules say of a deck of any length. */
-static int dry_run_deck(const deck *d, const options *o, FILE *json)
+static int dry_run_deck(const paper_run *p, const deck *d)
 {
     char sentence[256];
     bool bounded = dry_run_is_bounded(d, sentence, sizeof sentence);
-    if (!bounded && json != stdout) return refuse(sentence);
-    return dry_run(d, o, json, bounded) ? STATUS_PASSED : STATUS_FAILED;
+    if (!bounded && p->to != stdout) return refuse(sentence);
+    return dry_run(d, p->given, p->to, bounded) ? STATUS_PASSED : STATUS_FAILED;
 }
 
-static int project_all(const deck *d, const machine_sheet *sheet)
+static int project_all(const paper_run *p, const deck *d)
 {
     char sentence[1024];
-    if (project_deck(d, sheet, sentence, sizeof sentence)) return STATUS_PASSED;
-    fprintf(stderr, "%s\n", sentence);
+    if (project_deck(d, &p->sheet, p->to, sentence, sizeof sentence)) return STATUS_PASSED;
+    refuse(sentence);
     return STATUS_FAILED;
 }
 
-static int slice_all(const deck *d, const options *o, FILE *json)
+static int slice_all(const paper_run *p, const deck *d)
 {
     char sentence[1024];
-    return slice_deck(d, o, json, sentence, sizeof sentence) ? STATUS_PASSED : refuse(sentence);
+    return slice_deck(d, p->given, p->to, sentence, sizeof sentence) ? STATUS_PASSED : refuse(sentence);
 }
 
-static int dry_run_at(const options *o, const deck_file *f, const machine_sheet *sheet, int ranks, FILE *json)
+static int paper_run_at(const paper_run *p, int ranks)
 {
-    deck_source source = { .name = f->path,
-                           .text = f->bytes,
-                           .length = f->length,
+    const options *o = p->given;
+    deck_source source = { .name = p->file.path,
+                           .text = p->file.bytes,
+                           .length = p->file.length,
                            .ranks = ranks,
-                           .device = o->device,
+                           .device = p->sheet.device ? p->sheet.device->name : o->device,
                            .dry_run = o->dry_run || o->project,
                            .host_by_option = o->slice && !o->on_host };
     char why[512] = "";
@@ -130,9 +140,9 @@ static int dry_run_at(const options *o, const deck_file *f, const machine_sheet 
     if (o->on_host) source.cuda_missing = "--on-host takes no GPU";
     deck d = deck_read(&source);
     int status = d.messages   ? refuse_deck(&d)
-                 : o->slice   ? slice_all(&d, o, json)
-                 : o->project ? project_all(&d, sheet)
-                              : dry_run_deck(&d, o, json);
+                 : o->slice   ? slice_all(p, &d)
+                 : o->project ? project_all(p, &d)
+                              : dry_run_deck(p, &d);
     deck_free(&d);
     return status;
 }
@@ -142,8 +152,10 @@ static int worse(int a, int b) { return a > b ? a : b; }
 
 static void refuse_line(void *file, int line, const char *sentence)
 {
-    if (line) fprintf(stderr, "%s:%d: %s\n", (const char *)file, line, sentence);
-    else fprintf(stderr, "%s: %s\n", (const char *)file, sentence);
+    char text[1400];
+    if (line) snprintf(text, sizeof text, "%s:%d: %s", (const char *)file, line, sentence);
+    else snprintf(text, sizeof text, "%s: %s", (const char *)file, sentence);
+    refuse(text);
 }
 
 /* Reads the sheet of that name, of inputs/machines/. Returns whether it has no mistakes. */
@@ -159,21 +171,23 @@ static bool read_sheet(const char *name, machine_sheet *s)
 }
 
 /* Every rank count, whatever became of the one before. */
-static int dry_run_all(const options *o)
+static int paper_run_all(const options *o)
 {
-    machine_sheet sheet = { .device = NULL };
-    if (o->sheet && !read_sheet(o->sheet, &sheet)) return STATUS_REFUSED;
     char reason[1024];
+    const char *to = o->project ? o->timeline : o->json;
+    paper_run p = { .given = o };
     int status = STATUS_PASSED;
-    FILE *json = NULL;
-    deck_file f = deck_file_read(o->deck, reason, sizeof reason);
-    if (!f.bytes) return refuse(reason);
-    if (o->json && say_enabled() && !(json = json_open(o->json, f.path, reason, sizeof reason))) return refuse(reason);
+    if (o->sheet && !read_sheet(o->sheet, &p.sheet)) return STATUS_REFUSED;
+    p.file = deck_file_read(o->deck, reason, sizeof reason);
+    if (!p.file.bytes) return refuse(reason);
+    if (to && say_enabled() && !(p.to = json_open(to, p.file.path, reason, sizeof reason))) return refuse(reason);
+    if (o->project) trace_begin(p.to);
     for (int i = 0; i < (o->rank_counts ? o->rank_counts : 1); i++)
-        status = worse(status, dry_run_at(o, &f, &sheet, o->rank_counts ? o->ranks[i] : 1, json));
-    json_close(json);
-    free(f.bytes);
-    sheet_free(&sheet);
+        status = worse(status, paper_run_at(&p, o->rank_counts ? o->ranks[i] : 1));
+    if (o->project) trace_end(p.to);
+    json_close(p.to);
+    free(p.file.bytes);
+    sheet_free(&p.sheet);
     return status;
 }
 
@@ -265,7 +279,7 @@ int main(int argc, char **argv)
     only_first_speaks();
     const char *asked = o.mistake[0] ? NULL : options_asked(&o);
     if (asked) watch_leave(asked);
-    if (asked) return say_all(o.dry_run || o.slice || o.project ? dry_run_all(&o) : answer(&o));
+    if (asked) return say_all(o.dry_run || o.slice || o.project ? paper_run_all(&o) : answer(&o));
     char torn[TRUTH_SENTENCE];
     if (truth_lacks_pmi(torn)) return say_all(refuse(torn));
     process p = { argc, argv, libraries_loaded() };

@@ -4,6 +4,7 @@ compiles its first choice for an H100 and hands it over. Each must be one for Ho
 pieces of a context rank are two calls (attention_staging.h). `long`: every piece, not only the first and the last.
 
     XGSW_TEST_LONG=1 validation/machine/cudnn_kernels.t --print          # the table, after make units"""
+import csv
 import os
 import re
 import shutil
@@ -13,21 +14,29 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, "validation/program")
-sys.path.insert(0, "validation/budget")
-from layouts import all_layouts  # noqa: E402
-from program import Tap  # noqa: E402
+from program import Tap, alone, results  # noqa: E402
 
 UNIT = Path(os.environ.get("BUILD", "build/mpicc") + "/units/cudnn_kernels")
 DRIVER = os.environ.get("BUILD", "build/mpicc") + "/shims/machine/fake_driver.so"
 HOPPER = {"forward": re.compile("sm90.*fprop.*wgmma"), "backward": re.compile("sm90.*bprop.*wgmma")}
 
 
+def recipes():
+    """The cases of Llama's published cells on H100s, each as the program resolves it."""
+    with open("validation/reference/cells.csv", encoding="utf-8") as rows:
+        cells = {(r["workload"], r["gpus"]) for r in csv.DictReader(rows) if r["workload"].startswith("llama")}
+    return [case for workload in sorted({workload for workload, _ in cells})
+            for case in results(alone("--dry-run", f"reference/{workload}-bf16.dat", "--ranks",
+                                      ",".join(gpus for name, gpus in cells if name == workload), "--json", "-"))]
+
+
 def calls(x, every):
     """(s, t, b, heads, kv_heads, d, rows): queries and keys of an attention; of context ranks one for each piece."""
-    rest = x.microbatch, x.heads // x.tensor, x.kv_heads // x.tensor, x.head_dim
-    if x.context == 1:
-        return [(x.sequence, x.sequence, *rest, "fused")]
-    piece, ends = x.sequence // (2 * x.context), range(1, 2 * x.context + 1)
+    tensor, context, sequence = x["tensor"], x["context"], x["sequence"]
+    rest = x["microbatch"], x["heads"] // tensor, x["kv_heads"] // tensor, x["head_dim"]
+    if context == 1:
+        return [(sequence, sequence, *rest, "fused")]
+    piece, ends = sequence // (2 * context), range(1, 2 * context + 1)
     return [(piece, n * piece, *rest, "apart") for n in ends if every or n in (ends[0], ends[-1])]
 
 
@@ -90,7 +99,7 @@ def main():
         print("1..0 # SKIP built without cuDNN")
         return
     every = bool(os.environ.get("XGSW_TEST_LONG"))
-    some, tap = sorted({call for x in all_layouts() for call in calls(x, every)}), Tap()
+    some, tap = sorted({call for x in recipes() for call in calls(x, every)}), Tap()
     results = found(some)
     if "--print" in sys.argv:
         for (call, way), (said, names) in results.items():

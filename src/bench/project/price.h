@@ -1,5 +1,5 @@
 /* project/: a case's step on a machine that a sheet describes, by running its queues on the timeline of
- * machine/paper/timeline.h.
+ * machine/timeline/timeline.h.
  *
  * Prices of operations. Products: the longer of their flops at the rate that power allows, and of the listed seconds or
  * those of whole waves of tiles, on the multiprocessors that transfers are left. Attention: flops at its rate. Other
@@ -7,7 +7,7 @@
  * Transfers: latency, then the bytes that leave a rank at the rate of the slowest of link, network and thread blocks;
  * what is gathered or exchanged within an NVLink domain is moved by copy engines. */
 #pragma once
-#include "machine/paper/timeline.h"
+#include "machine/timeline/priced.h"
 #include "plan/model/room.h"
 #include "plan/sheet/sheet.h"
 

@@ -3,19 +3,26 @@
 #include "base/memory.h"
 #include "base/say.h"
 #include "bench/launch/case_machine.h"
+#include "bench/paper/memory.h"
 #include "bench/project/price.h"
+#include "bench/project/trace.h"
+#include "machine/timeline/timeline.h"
 #include "train/measure.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { STEPS = 2 };
+_Static_assert((int)TERMS <= (int)TIMELINE_TERMS, "a chain has every term");
 
 /* What the timeline tells of one stage. finished: when the optimizer of each step was, and the chain that led there. */
 typedef struct {
     double went[WENTS];
+    exposed_axis exposed[PROJECTED_AXES];
     double finished[STEPS], path[STEPS][TERMS];
     const preparation *work;
+    FILE *trace;
+    int number; /* of the case */
 } stage_times;
 
 static step_share share_of(const preparation *work, const submitted *s)
@@ -33,14 +40,23 @@ static bool updates_weights(const preparation *work, const submitted *s)
     return note >= 0 && work->note[note].op.kind == OP_ADAMW && s->step >= 0;
 }
 
+static double *exposed_on(stage_times *t, const char *axis)
+{
+    int i = 0;
+    while (i < PROJECTED_AXES - 1 && t->exposed[i].axis && strcmp(t->exposed[i].axis, axis) != 0) i++;
+    t->exposed[i].axis = axis;
+    return &t->exposed[i].seconds;
+}
+
 static void keep(void *me, const timeline_event *e)
 {
     stage_times *t = (stage_times *)me + e->rank;
     const submitted *s = e->what;
     bool computes = t->work->order->item[s->item].group < 0;
+    if (s->step == STEPS - 1) trace_operation(t->trace, t->number, t->work, e);
     if (s->step == STEPS - 1 && computes) {
         t->went[share_of(t->work, s)] += e->end - e->begin;
-        if (e->awaited && strcmp(e->awaited, "pipeline") != 0) t->went[WENT_EXPOSED] += e->late;
+        if (e->awaited && strcmp(e->awaited, "pipeline") != 0) *exposed_on(t, e->awaited) += e->late;
     }
     if (!updates_weights(t->work, s)) return;
     t->finished[s->step] = e->end;
@@ -50,7 +66,14 @@ static void keep(void *me, const timeline_event *e)
 static double computed(const stage_times *t)
 {
     double seconds = 0.0;
-    for (int i = 0; i < WENT_EXPOSED; i++) seconds += t->went[i];
+    for (int i = 0; i < WENT_BUBBLE; i++) seconds += t->went[i];
+    return seconds;
+}
+
+static double exposed(const stage_times *t)
+{
+    double seconds = 0.0;
+    for (int i = 0; i < PROJECTED_AXES; i++) seconds += t->exposed[i].seconds;
     return seconds;
 }
 
@@ -74,23 +97,27 @@ static void add_band(projection *p, const machine_sheet *s)
     p->most = p->seconds + sqrt(more);
 }
 
-static projection summed_up(const stage_times *t, int stages, const machine_sheet *sheet)
+/* The stage whose optimizer finishes a step last. */
+static const stage_times *last_of(const stage_times *t, int stages, int step)
 {
-    projection p = { .seconds = 0.0 };
-    int last = 0;
-    for (int i = 1; i < stages; i++) {
-        if (t[i].finished[STEPS - 1] > t[last].finished[STEPS - 1]) last = i;
-        if (computed(&t[i]) > computed(&t[p.busiest])) p.busiest = i;
-    }
-    int before = 0;
+    const stage_times *last = t;
     for (int i = 1; i < stages; i++)
-        if (t[i].finished[0] > t[before].finished[0]) before = i;
-    p.seconds = t[last].finished[STEPS - 1] - t[before].finished[0];
-    for (int k = 0; k < TERMS; k++) p.term[k] = t[last].path[STEPS - 1][k] - t[before].path[0][k];
-    memcpy(p.went, t[p.busiest].went, sizeof p.went);
-    p.went[WENT_BUBBLE] = p.seconds - computed(&t[p.busiest]) - p.went[WENT_EXPOSED];
-    add_band(&p, sheet);
-    return p;
+        if (t[i].finished[step] > last->finished[step]) last = &t[i];
+    return last;
+}
+
+static void sum_up(projection *p, const stage_times *t, int stages, const machine_sheet *sheet)
+{
+    const stage_times *last = last_of(t, stages, STEPS - 1), *before = last_of(t, stages, 0), *most = t;
+    for (int i = 1; i < stages; i++)
+        if (computed(&t[i]) > computed(most)) most = &t[i];
+    p->busiest = (int)(most - t);
+    p->seconds = last->finished[STEPS - 1] - before->finished[0];
+    for (int k = 0; k < TERMS; k++) p->term[k] = last->path[STEPS - 1][k] - before->path[0][k];
+    memcpy(p->went, most->went, sizeof p->went);
+    memcpy(p->exposed, most->exposed, sizeof p->exposed);
+    p->went[WENT_BUBBLE] = fmax(0.0, p->seconds - computed(most) - exposed(most));
+    add_band(p, sheet);
 }
 
 /* One rank of a stage. */
@@ -118,20 +145,28 @@ static void close_stage(projected_stage *s)
     mesh_close(&s->mesh);
 }
 
-bool project_case(const bench_case *c, const machine_sheet *sheet, projection *p, char *why, size_t length)
+bool project_case(const bench_case *c, const machine_sheet *sheet, FILE *trace, projection *p, char *why, size_t length)
 {
     int stages = c->layout.degree[AXIS_PIPELINE];
+    if (stages > TIMELINE_RANKS) {
+        snprintf(why, length, "case %d has %d stages; a projection takes at most %d", c->number, stages,
+                 TIMELINE_RANKS);
+        return false;
+    }
     projected_stage *at = allocate(stages, sizeof *at, "stages on paper");
     timeline_rank *rank = allocate(stages, sizeof *rank, "ranks on paper");
     stage_times *times = allocate(stages, sizeof *times, "times on paper");
+    *p = (projection){ .seconds = 0.0 };
     timeline_options o = { (int)sheet->term[TERM_MULTIPROCESSORS].value[EXPECTED], keep, times };
     for (int i = 0; i < stages; i++) {
         open_stage(&at[i], c, i, sheet);
         rank[i] = (timeline_rank){ &at[i].measured.prepared, at[i].price };
-        times[i].work = rank[i].work;
+        times[i].work = rank[i].work, times[i].trace = trace, times[i].number = c->number;
+        trace_stage(trace, c->number, i);
+        p->bytes = fmax(p->bytes, (double)at[i].measured.arena.used + memory_room_outside(&at[i].mesh));
     }
     bool over = timeline_run(rank, stages, &o, why, length);
-    if (over) *p = summed_up(times, stages, sheet);
+    if (over) sum_up(p, times, stages, sheet);
     for (int i = 0; i < stages; i++) close_stage(&at[i]);
     free(times);
     free(rank);

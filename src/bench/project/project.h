@@ -3,6 +3,7 @@
 #include "bench/launch/options.h"
 #include "plan/deck/deck.h"
 #include "plan/sheet/sheet.h"
+#include <stdio.h>
 
 /* Where the seconds of a step go on the rank that computes longest. */
 typedef enum {
@@ -10,19 +11,29 @@ typedef enum {
     WENT_ATTENTION,
     WENT_MEMORY,
     WENT_OPTIMIZER,
-    WENT_EXPOSED, /* nothing could run but transfers of other axes than pipeline were awaited */
-    WENT_BUBBLE,  /* another stage was awaited, or nothing was left */
+    WENT_BUBBLE, /* another stage was awaited, or nothing was left */
     WENTS
 } step_share;
+
+/* Seconds in which the rank computed nothing and awaited a transfer of that axis, which is not the pipeline's. */
+enum { PROJECTED_AXES = 8 };
+typedef struct {
+    const char *axis;
+    double seconds;
+} exposed_axis;
 
 typedef struct {
     double seconds, least, most; /* of a step: band: the root of the sum of squares of what each term can change */
     double went[WENTS];          /* of that rank */
-    double term[TERMS];          /* of the longest chain of operations that makes a step */
-    int busiest;                 /* that stage */
+    exposed_axis exposed[PROJECTED_AXES];
+    double bytes;       /* of the rank that takes most memory, with what libraries take */
+    double term[TERMS]; /* of the longest chain of operations that makes a step */
+    int busiest;        /* that stage */
 } projection;
 
-/* Runs two steps of one rank of each stage; the second counts. Returns false and a sentence if they cannot end. */
-bool project_case(const bench_case *c, const machine_sheet *sheet, projection *p, char *why, size_t length);
+/* Runs two steps of one rank of each stage; the second counts. trace: where it is written as it ran, or NULL.
+ * Returns false and a sentence if they cannot end. */
+bool project_case(const bench_case *c, const machine_sheet *sheet, FILE *trace, projection *p, char *why,
+                  size_t length);
 /* Projects every case and prints it. Returns false and a sentence if one cannot be. */
-bool project_deck(const deck *d, const machine_sheet *sheet, char *why, size_t length);
+bool project_deck(const deck *d, const machine_sheet *sheet, FILE *trace, char *why, size_t length);

@@ -6,8 +6,7 @@
 #include "plan/catalogue/catalogue.h"
 #include <stdio.h>
 
-static const char *const went_names[WENTS] = { "products",  "attention",         "memory-bound kernels",
-                                               "optimizer", "exposed transfers", "bubble" };
+static const char *const went_names[WENTS] = { "products", "attention", "memory-bound kernels", "optimizer", "bubble" };
 
 static double mfu_of(const bench_case *c, const machine_sheet *s, double seconds)
 {
@@ -36,6 +35,18 @@ static void print_origins(const machine_sheet *s, const projection *p)
     say("\n");
 }
 
+static void print_time(const projection *p)
+{
+    say("  time        ");
+    for (int i = 0; i < WENTS; i++) say("%s%s %.1f %%", i ? ", " : "", went_names[i], 100.0 * p->went[i] / p->seconds);
+    say(" (stage %d)\n", p->busiest);
+    if (!p->exposed[0].axis) return;
+    say("  exposed     ");
+    for (int i = 0; i < PROJECTED_AXES && p->exposed[i].axis; i++)
+        say("%s%s %.1f %%", i ? ", " : "", p->exposed[i].axis, 100.0 * p->exposed[i].seconds / p->seconds);
+    say("\n");
+}
+
 static void print_case(const bench_case *c, const machine_sheet *s, const projection *p)
 {
     say("case %d: %s, %s, %d rank%s of %s\n", c->number, c->model_name, precision_name(c->precision), c->layout.ranks,
@@ -44,20 +55,20 @@ static void print_case(const bench_case *c, const machine_sheet *s, const projec
         p->least, p->most, tokens_per_second(c->model.sequence, c->global_batch, p->seconds), mfu_of(c, s, p->seconds),
         mfu_of(c, s, p->most), mfu_of(c, s, p->least));
     print_published(c, s);
-    say("  time        ");
-    for (int i = 0; i < WENTS; i++) say("%s%s %.1f %%", i ? ", " : "", went_names[i], 100.0 * p->went[i] / p->seconds);
-    say(" (stage %d)\n", p->busiest);
+    print_time(p);
     print_origins(s, p);
+    say("  memory      %.1f GB on the rank that takes most, of %.0f GB\n", p->bytes / 1e9,
+        s->device->memory_bytes / 1e9);
     say("\n");
 }
 
-bool project_deck(const deck *d, const machine_sheet *s, char *why, size_t length)
+bool project_deck(const deck *d, const machine_sheet *s, FILE *trace, char *why, size_t length)
 {
     for (int64_t i = 0; i < d->cases; i += d->item[i].repeats) {
         const bench_case *c = &d->item[i];
         projection p;
         if (c->skipped[0]) say("case %d: SKIPPED: %s\n\n", c->number, c->skipped);
-        else if (!project_case(c, s, &p, why, length)) return false;
+        else if (!project_case(c, s, trace, &p, why, length)) return false;
         else print_case(c, s, &p);
     }
     return true;

@@ -17,10 +17,10 @@ typedef struct {
 
 typedef struct {
     machine_kind kind;
-    bool on_paper; /* a machine of that kind that runs nothing: operations are counted, checked and noted; every mark
-                      is complete at once, and addresses may be paper */
+    bool on_paper;    /* a machine of that kind that runs nothing: operations are counted, checked and noted; every mark
+                         is complete at once, and addresses may be paper */
     bool keeps_order; /* on paper: all submissions are kept, in order */
-    bool hostile;  /* the host runs queue heads in random order of order_seed */
+    bool hostile;     /* the host runs queue heads in random order of order_seed */
     uint32_t order_seed;
     bool prove_access; /* NaN into WRITE operands and scratch before; on the host READ operands are compared after */
     int world_rank;

@@ -1,4 +1,4 @@
-/* What a machine on paper was asked to run, in order, as machine/paper/timeline.h runs it. */
+/* What a machine on paper was asked to run, in order, as machine/timeline/timeline.h runs it. */
 #pragma once
 #include "machine/op/fabric.h"
 #include "machine/queue/hazard.h"

@@ -12,7 +12,7 @@ typedef struct {
     const char *device; /* name of the GPU whose recipe rows are used; NULL: PAPER_DEVICE's */
     bool dry_run;       /* backend auto means cuda unless cuda_missing says why not; memory and devices do not matter */
     bool host_by_option; /* backend auto never means host: a slice of a large model would take hours there */
-    bool cuda_usable;   /* a usable GPU for every rank */
+    bool cuda_usable;    /* a usable GPU for every rank */
     /* Clauses: why not (the first rank without one), which ranks share one, whose multiplies no FP8; NULL: not said,
      * none do, all do. */
     const char *cuda_missing, *cuda_shared, *cuda_without_fp8, *cuda_without_links;

@@ -1,6 +1,6 @@
 /* Time on paper, against schedules that are worked out by hand. Only attention takes time here, forward 1 s a layer and
  * backward 2 s: all sums are exact, so times are equal to the last bit. */
-#include "machine/paper/timeline.h"
+#include "machine/timeline/timeline.h"
 #include "bench/launch/case_machine.h"
 #include "machine/queue/submit.h"
 #include "units/train/trained.h"

@@ -1,6 +1,6 @@
 /* Who stands where on the timeline. */
 #pragma once
-#include "machine/paper/timeline.h"
+#include "machine/timeline/priced.h"
 
 typedef enum { OVER, WAITS, READY, MEETS, RUNS } lane_stage;
 typedef struct meeting meeting;

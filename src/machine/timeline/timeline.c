@@ -1,7 +1,7 @@
 /* Discrete events: who runs, until when, and who begins next. */
-#include "machine/paper/timeline.h"
+#include "machine/timeline/timeline.h"
 #include "base/memory.h"
-#include "machine/paper/timeline_state.h"
+#include "machine/timeline/lanes.h"
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* The timeline's lanes and meetings. */
-#include "machine/paper/timeline_state.h"
+#include "machine/timeline/lanes.h"
 #include "base/memory.h"
 #include <stdio.h>
 #include <string.h>
