@@ -109,8 +109,9 @@ static int dry_run_deck(const paper_run *p, const deck *d)
 
 static int project_all(const paper_run *p, const deck *d)
 {
-    char sentence[1024];
-    if (project_deck(d, &p->sheet, p->to, sentence, sizeof sentence)) return STATUS_PASSED;
+    char sentence[PROJECT_WHY];
+    sheet_term vary = p->given->vary ? term_named(p->given->vary) : TERMS;
+    if (project_deck(d, &p->sheet, vary, p->to, sentence)) return STATUS_PASSED;
     refuse(sentence);
     return STATUS_FAILED;
 }
@@ -178,6 +179,8 @@ static int paper_run_all(const options *o)
     paper_run p = { .given = o };
     int status = STATUS_PASSED;
     if (o->sheet && !read_sheet(o->sheet, &p.sheet)) return STATUS_REFUSED;
+    if (o->vary && term_named(o->vary) == TERMS)
+        return refuse("--vary: give a term of the sheet, as in --vary network");
     p.file = deck_file_read(o->deck, reason, sizeof reason);
     if (!p.file.bytes) return refuse(reason);
     if (to && say_enabled() && !(p.to = json_open(to, p.file.path, reason, sizeof reason))) return refuse(reason);

@@ -67,6 +67,11 @@ left, none = (alone("--project", deck_file(text.format(key)), "--ranks", "64", "
               for key in ("", "transfer_sms = 0\n"))
 tap.ok(seconds(none) > 1.5 * seconds(left), "without SMs left to transfers, products next to them take two waves",
        left + none)
+run = alone("--project", "reference/llama2-70b-fp8.dat", "--ranks", "64", "--sheet", SHEET, "--vary", "network")
+found = re.search(r"vary +network in GB/s: 25 gives ([\d.]+) s.*; 48 gives ([\d.]+) s", run.stdout)
+slow, fast = map(float, found.groups()) if found else (0.0, 0.0)
+tap.ok(fast < seconds(run.stdout) < slow, "a slower network makes the step longer, a faster one shorter",
+       run.stdout + run.stderr)
 if LONG:
     run = alone("--project", deck_file(text.format("").replace("70b", "405b")), "--ranks", "16384", "--sheet", SHEET)
     tap.ok(run.returncode == 0 and "16384 ranks of dgx-h100" in run.stdout, "16,384 GPUs", run.stdout + run.stderr)

@@ -67,6 +67,8 @@ static void read_device(options *o, const char *word)
 
 static void read_sheet(options *o, const char *word) { o->sheet = word; }
 
+static void read_vary(options *o, const char *word) { o->vary = word; }
+
 static void read_timeline(options *o, const char *word) { o->timeline = word; }
 
 static void read_json(options *o, const char *word) { o->json = word; }
@@ -99,6 +101,7 @@ static const struct {
     { "--step-seconds", read_seconds, "the seconds of a step, as in --step-seconds 12.3" },
     { "--seconds", read_sustained, "how long a slice runs each operation, as in --seconds 2" },
     { "--sheet", read_sheet, "a machine, as in --sheet dgx-h100" },
+    { "--vary", read_vary, "a term of the sheet, as in --vary network" },
     { "--timeline", read_timeline, "a file for the trace that Perfetto opens" },
     { "--rank", read_rank, "a rank of the case, as in --rank 0" },
     { "--json", read_json, "a file; --json - writes to stdout" },
@@ -181,7 +184,7 @@ static const char *contradiction(const options *o)
           "--ranks goes with --dry-run, --project and --slice; mpirun -np sets the ranks of a run" },
         { o->step_seconds > 0.0 && !o->dry_run, "--step-seconds goes with --dry-run; a run measures its own" },
         { o->strict && on_paper, "--strict goes with a run; a dry run or a slice judges no case" },
-        { o->timeline && !o->project, "--timeline goes with --project" },
+        { (o->timeline || o->vary) && !o->project, "--timeline and --vary go with --project" },
         { o->json && o->project, "--project prints no JSON" },
         { o->json && asked && !on_paper, "--json goes with a run, a dry run or a slice: nothing else has cases" },
         { o->on_host && !on_paper,
@@ -223,6 +226,7 @@ void options_print_help(void)
         "       ./xgsw --project DECK --sheet NAME   the step of every case, in seconds, on a machine of "
         "inputs/machines/\n"
         "                     [--ranks N,N]          at N ranks\n"
+        "                     [--vary TERM]          and with this term of the sheet at its least and at its most\n"
         "                     [--timeline FILE]      every operation of a step as a trace that Perfetto opens\n"
         "       ./xgsw --slice DECK --ranks N        seconds of each operation of rank 0 of N, alone on this machine\n"
         "                     [--rank R | --stages]  of another rank, or of one rank of each pipeline stage\n"

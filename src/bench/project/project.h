@@ -35,5 +35,7 @@ typedef struct {
  * Returns false and a sentence if they cannot end. */
 bool project_case(const bench_case *c, const machine_sheet *sheet, FILE *trace, projection *p, char *why,
                   size_t length);
-/* Projects every case and prints it. Returns false and a sentence if one cannot be. */
-bool project_deck(const deck *d, const machine_sheet *sheet, FILE *trace, char *why, size_t length);
+/* Projects every case and prints it. vary: a term that takes its least and its most in further projections; TERMS:
+ * none. Returns false and a sentence if one cannot be. */
+bool project_deck(const deck *d, const machine_sheet *sheet, sheet_term vary, FILE *trace, char *why);
+enum { PROJECT_WHY = 1024 }; /* bytes of that sentence */

@@ -59,17 +59,41 @@ static void print_case(const bench_case *c, const machine_sheet *s, const projec
     print_origins(s, p);
     say("  memory      %.1f GB on the rank that takes most, of %.0f GB\n", p->bytes / 1e9,
         s->device->memory_bytes / 1e9);
-    say("\n");
 }
 
-bool project_deck(const deck *d, const machine_sheet *s, FILE *trace, char *why, size_t length)
+/* The step with one term at its least and at its most, everything else as expected. */
+static bool print_varied(const bench_case *c, const machine_sheet *s, sheet_term vary, char *why)
 {
-    for (int64_t i = 0; i < d->cases; i += d->item[i].repeats) {
-        const bench_case *c = &d->item[i];
+    say("  vary        %s in %s:", term_name(vary), term_unit(vary));
+    for (sheet_value v = LEAST; v <= MOST; v++) {
+        machine_sheet other = *s;
         projection p;
-        if (c->skipped[0]) say("case %d: SKIPPED: %s\n\n", c->number, c->skipped);
-        else if (!project_case(c, s, trace, &p, why, length)) return false;
-        else print_case(c, s, &p);
+        other.term[vary].value[EXPECTED] = s->term[vary].value[v];
+        if (!project_case(c, &other, NULL, &p, why, PROJECT_WHY)) return false;
+        say("%s %.4g gives %.3f s, MFU %.1f %%", v == LEAST ? "" : ";", s->term[vary].value[v] / term_si(vary),
+            p.seconds, mfu_of(c, s, p.seconds));
     }
+    say("\n");
+    return true;
+}
+
+static bool project_one(const bench_case *c, const machine_sheet *s, sheet_term vary, FILE *trace, char *why)
+{
+    projection p;
+    if (c->skipped[0]) {
+        say("case %d: SKIPPED: %s\n\n", c->number, c->skipped);
+        return true;
+    }
+    if (!project_case(c, s, trace, &p, why, PROJECT_WHY)) return false;
+    print_case(c, s, &p);
+    if (vary < TERMS && !print_varied(c, s, vary, why)) return false;
+    say("\n");
+    return true;
+}
+
+bool project_deck(const deck *d, const machine_sheet *s, sheet_term vary, FILE *trace, char *why)
+{
+    for (int64_t i = 0; i < d->cases; i += d->item[i].repeats)
+        if (!project_one(&d->item[i], s, vary, trace, why)) return false;
     return true;
 }

@@ -31,8 +31,16 @@ static const char *const origins[ORIGINS] = { "measured", "published", "assumed"
 
 const char *term_name(sheet_term t) { return terms[t].name; }
 const char *term_unit(sheet_term t) { return terms[t].unit; }
+double term_si(sheet_term t) { return terms[t].si; }
 bool term_is_rate(sheet_term t) { return terms[t].rate; }
 const char *origin_name(sheet_origin o) { return origins[o]; }
+
+sheet_term term_named(const char *name)
+{
+    sheet_term t = 0;
+    while (t < TERMS && strcmp(name, terms[t].name) != 0) t++;
+    return t;
+}
 
 typedef struct {
     machine_sheet *sheet;

@@ -59,6 +59,8 @@ typedef struct {
 /* Name and unit of a term, and whether more of it takes less time. */
 const char *term_name(sheet_term t);
 const char *term_unit(sheet_term t);
+double term_si(sheet_term t);            /* of one unit */
+sheet_term term_named(const char *name); /* TERMS: none */
 bool term_is_rate(sheet_term t);
 const char *origin_name(sheet_origin o);
 
