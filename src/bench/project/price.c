@@ -67,9 +67,9 @@ static double memory_bytes(const op *o)
     bool looks_up = o->kind == OP_EMBEDDING_FORWARD || o->kind == OP_EMBEDDING_BACKWARD;
     for (int i = 0; i < o->operands; i++) {
         const operand *x = &o->operand[i];
-        double span = (double)tensor_span(&x->tensor);
-        bytes += x->access == UPDATE ? 2.0 * span : span;
-        if (looks_up && i == (o->kind == OP_EMBEDDING_FORWARD ? 2 : 1)) rows = span;
+        double moved = (double)tensor_elements(&x->tensor) * (double)dtype_bytes(x->tensor.type);
+        bytes += x->access == UPDATE ? 2.0 * moved : moved;
+        if (looks_up && i == (o->kind == OP_EMBEDDING_FORWARD ? 2 : 1)) rows = moved;
     }
     return looks_up ? 3.0 * rows : bytes;
 }
