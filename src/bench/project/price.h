@@ -1,9 +1,10 @@
 /* project/: a case's step on a machine that a sheet describes, by running its queues on the timeline of
  * machine/timeline/timeline.h.
  *
- * Prices of operations. Products: the longer of their flops at the rate that power allows, and of the listed seconds or
- * those of whole waves of tiles, on the multiprocessors that transfers are left. Attention: flops at its rate. Other
- * computing operations: the bytes that they read and write at the rate of memory, after the gap between two kernels.
+ * Prices of operations. Products: the longest of their flops at the rate that power allows, their bytes at the rate of
+ * memory, and the listed seconds or those of whole waves of tiles, on the multiprocessors that are not left to
+ * transfers. Attention: flops at its rate. Other computing operations: the bytes that they read and write at the rate
+ * of memory, after the gap between two kernels.
  * Transfers: latency, then the bytes that leave a rank at the rate of the slowest of link, network and thread blocks;
  * what is gathered or exchanged within an NVLink domain is moved by copy engines. */
 #pragma once
