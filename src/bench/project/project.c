@@ -40,24 +40,23 @@ static bool updates_weights(const preparation *work, const submitted *s)
     return note >= 0 && work->note[note].op.kind == OP_ADAMW && s->step >= 0;
 }
 
-static double *exposed_on(stage_times *t, const char *axis)
+static void add_exposed(stage_times *t, const char *axis, double seconds)
 {
     int i = 0;
+    if (strcmp(axis, "pipeline") == 0) return;
     while (i < PROJECTED_AXES - 1 && t->exposed[i].axis && strcmp(t->exposed[i].axis, axis) != 0) i++;
     t->exposed[i].axis = axis;
-    return &t->exposed[i].seconds;
+    t->exposed[i].seconds += seconds;
 }
 
 static void keep(void *me, const timeline_event *e)
 {
     stage_times *t = (stage_times *)me + e->rank;
     const submitted *s = e->what;
-    bool computes = t->work->order->item[s->item].group < 0;
+    int at = t->work->order->item[s->item].group;
     if (s->step == STEPS - 1) trace_operation(t->trace, t->number, t->work, e);
-    if (s->step == STEPS - 1 && computes) {
-        t->went[share_of(t->work, s)] += e->end - e->begin;
-        if (e->awaited && strcmp(e->awaited, "pipeline") != 0) *exposed_on(t, e->awaited) += e->late;
-    }
+    if (s->step == STEPS - 1 && at < 0) t->went[share_of(t->work, s)] += e->end - e->begin;
+    else if (s->step == STEPS - 1 && e->exposed > 0.0) add_exposed(t, t->work->order->group[at].axis, e->exposed);
     if (!updates_weights(t->work, s)) return;
     t->finished[s->step] = e->end;
     memcpy(t->path[s->step], e->path, sizeof t->path[s->step]);

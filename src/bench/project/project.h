@@ -15,7 +15,7 @@ typedef enum {
     WENTS
 } step_share;
 
-/* Seconds in which the rank computed nothing and awaited a transfer of that axis, which is not the pipeline's. */
+/* Seconds in which the rank computed nothing and a transfer of that axis ran, which is not the pipeline's. */
 enum { PROJECTED_AXES = 8 };
 typedef struct {
     const char *axis;

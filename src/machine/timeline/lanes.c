@@ -12,12 +12,6 @@ const price *price_of(const actor *a, const lane *l) { return &a->given->price[h
 
 bool is_transfer(const actor *a, const lane *l) { return item_of(a, l).group >= 0; }
 
-const char *axis_of(const actor *a, const lane *l)
-{
-    int at = item_of(a, l).group;
-    return at < 0 ? NULL : a->given->work->order->group[at].axis;
-}
-
 bool awaits_nothing(const actor *a, const lane *l)
 {
     const submitted *s = head_of(a, l);

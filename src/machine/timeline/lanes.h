@@ -13,8 +13,7 @@ typedef struct {
     bool refused;           /* it found no multiprocessors, this time */
     double begin, since;    /* of the head; of its present rate */
     double left, rate, end; /* seconds by itself that were left at `since`; their speed; when it will end */
-    double stretch, late;   /* as begun */
-    const char *awaited;
+    double stretch;         /* as begun */
     meeting *meets; /* where it meets its peers, or NULL */
     double path[TIMELINE_TERMS];
 } lane;
@@ -26,7 +25,7 @@ typedef struct {
     int32_t *heads; /* of all lanes; owned */
     lane lane[HAZARD_QUEUES], *computing;
     uint64_t completed[HAZARD_QUEUES];
-    double computed;   /* when the last computing operation ended */
+    double told;       /* until when it computed, or its exposed transfers are told */
     meeting **meeting; /* [groups]; owned */
 } actor;
 
@@ -43,7 +42,6 @@ typedef struct {
     actor *actor;
     meeting *meeting;
     double now, path[TIMELINE_TERMS]; /* path: of the operation that ended last */
-    const char *by;                   /* its axis; NULL: it computed */
 } timeline;
 
 void timeline_open(timeline *t, const timeline_rank *rank, int ranks, const timeline_options *o);
@@ -55,7 +53,6 @@ const submitted *head_of(const actor *a, const lane *l);
 const op_note *note_of(const actor *a, const lane *l); /* NULL: nothing to do */
 const price *price_of(const actor *a, const lane *l);
 bool is_transfer(const actor *a, const lane *l);
-const char *axis_of(const actor *a, const lane *l); /* NULL: it computes */
 bool awaits_nothing(const actor *a, const lane *l);
 meeting *meeting_of(const actor *a, const lane *l); /* NULL: nobody else is on the timeline */
 int member_of(const meeting *m, int rank);

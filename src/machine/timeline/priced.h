@@ -19,14 +19,13 @@ typedef struct {
     const price *price;      /* [order->items] */
 } timeline_rank;
 
-/* One operation that ran. late: seconds in which the rank computed nothing before it began; awaited: the axis of the
- * transfer that it then waited for, or NULL. path: seconds of each term on the longest chain of operations that ends
+/* One operation that ran. exposed: of a transfer, seconds in which it ran and its rank computed nothing, each second told
+ * once; those in which it waited for its peers are none of them. path: seconds of each term on the longest chain of operations that ends
  * with it; they sum to `end`. */
 typedef struct {
     int rank;
     const submitted *what;
-    double begin, end, late;
-    const char *awaited;
+    double begin, end, exposed;
     const double *path;
 } timeline_event;
 

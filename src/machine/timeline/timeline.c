@@ -96,8 +96,6 @@ static void begin_computing(timeline *t, actor *a, lane *l)
     a->computing = l;
     a->filled = !p->in_waves ? 0 : p->blocks < free ? p->blocks : free;
     l->stretch = stretch_on(t, a, p);
-    l->late = t->now - a->computed;
-    l->awaited = l->late > 0.0 ? t->by : NULL;
     begin_alone(t, a, l);
 }
 
@@ -109,7 +107,6 @@ static bool begin_transfer(timeline *t, actor *a, lane *l)
     if (t->options->multiprocessors && p->blocks > t->options->multiprocessors - a->held - a->filled) return false;
     a->held += p->blocks;
     l->stretch = 1.0;
-    l->late = 0.0;
     l->meets = m;
     if (!m) {
         begin_alone(t, a, l);
@@ -163,7 +160,8 @@ static void add_to_path(lane *l, const price *p, double end)
 
 static void tell(timeline *t, actor *a, lane *l)
 {
-    timeline_event e = { a->rank, head_of(a, l), l->begin, t->now, l->late, l->awaited, l->path };
+    double exposed = is_transfer(a, l) && !a->computing ? t->now - fmax(l->begin, a->told) : 0.0;
+    timeline_event e = { a->rank, head_of(a, l), l->begin, t->now, exposed, l->path };
     if (t->options->ran) t->options->ran(t->options->me, &e);
 }
 
@@ -173,9 +171,9 @@ static void end(timeline *t, actor *a, lane *l)
     add_to_path(l, p, t->now);
     tell(t, a, l);
     if (is_transfer(a, l)) a->held -= p->blocks;
-    else a->computing = NULL, a->computed = t->now, a->filled = 0;
+    else a->computing = NULL, a->filled = 0;
+    if (!a->computing) a->told = t->now;
     memcpy(t->path, l->path, sizeof t->path);
-    t->by = axis_of(a, l);
     l->at++;
     a->completed[l - a->lane]++;
     l->meets = NULL;
