@@ -25,6 +25,7 @@ typedef struct {
     int32_t *heads; /* of all lanes; owned */
     lane lane[HAZARD_QUEUES], *computing;
     uint64_t completed[HAZARD_QUEUES];
+    bool ended;        /* something, at this instant */
     double told;       /* until when it computed, or its exposed transfers are told */
     meeting **meeting; /* [groups]; owned */
 } actor;

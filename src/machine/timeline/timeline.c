@@ -36,7 +36,7 @@ static void set_rate(const timeline *t, lane *l, double rate)
 {
     if (rate == l->rate) return;
     l->left -= (t->now - l->since) * l->rate;
-    l->since = t->now, l->rate = rate, l->end = t->now + l->left / rate;
+    l->since = t->now, l->rate = rate, l->end = t->now + fmax(l->left, 0.0) / rate;
 }
 
 /* What the operations of this rank run at from now on, on the other ranks of their meetings, too. */
@@ -137,10 +137,11 @@ static lane *first_ready(actor *a, bool computing)
     return first;
 }
 
-/* Begins whatever can: transfers first, which ask for little, then one computing operation. */
+/* After all that end at this instant: begins whatever can: transfers first, which ask for little, then one computing operation. */
 static void settle(timeline *t, actor *a)
 {
     lane *l;
+    a->ended = false;
     for (int i = 0; i < HAZARD_QUEUES; i++) {
         a->lane[i].refused = false;
         if (a->lane[i].stage == WAITS && awaits_nothing(a, &a->lane[i])) a->lane[i].stage = READY;
@@ -180,13 +181,13 @@ static void end(timeline *t, actor *a, lane *l)
     l->stage = l->at < l->length ? WAITS : OVER;
 }
 
-/* Ends the operation, of a meeting on all its ranks, then lets others begin. */
+/* Ends the operation, of a meeting on all its ranks. */
 static void end_all(timeline *t, actor *a, lane *l)
 {
     meeting none = { .members = 1, .rank = { a->rank }, .lane = { l } }, *m = l->meets ? l->meets : &none;
     for (int i = 0; i < m->members; i++) end(t, &t->actor[m->rank[i]], m->lane[i]);
     for (int i = 0; i < m->members; i++) set_rates(t, &t->actor[m->rank[i]]);
-    for (int i = 0; i < m->members; i++) settle(t, &t->actor[m->rank[i]]);
+    for (int i = 0; i < m->members; i++) t->actor[m->rank[i]].ended = true;
 }
 
 static lane *next_to_end(timeline *t, actor **on)
@@ -208,8 +209,9 @@ bool timeline_run(const timeline_rank *rank, int ranks, const timeline_options *
     timeline_open(&t, rank, ranks, o);
     for (int r = 0; r < ranks; r++) settle(&t, &t.actor[r]);
     while ((l = next_to_end(&t, &a))) {
-        t.now = l->end;
-        end_all(&t, a, l);
+        for (t.now = l->end; l && l->end == t.now; l = next_to_end(&t, &a)) end_all(&t, a, l);
+        for (int r = 0; r < ranks; r++)
+            if (t.actor[r].ended) settle(&t, &t.actor[r]);
     }
     bool over = timeline_over(&t, why, length);
     timeline_close(&t);
