@@ -176,8 +176,11 @@ price *prices_of(const pricing *p, const preparation *work)
     const submissions *s = work->order;
     price *list = allocate(s->items, sizeof *list, "prices of operations");
     for (int i = 0; i < s->items; i++) {
-        work_item x = s->item[i];
-        if (x.note >= 0) list[i] = price_of_op(p, &work->note[x.note].op, x.group >= 0 ? &s->group[x.group] : NULL);
+        const work_item *x = &s->item[i];
+        if (x->note < 0) continue;
+        op o = work->note[x->note].op;
+        o.origin.phase = x->phase;
+        list[i] = price_of_op(p, &o, x->group >= 0 ? &s->group[x->group] : NULL);
     }
     return list;
 }

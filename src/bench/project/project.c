@@ -29,7 +29,7 @@ static step_share share_of(const preparation *work, const submitted *s)
 {
     int note = work->order->item[s->item].note;
     op_kind kind = note >= 0 ? work->note[note].op.kind : OP_FILL;
-    if (s->phase == PHASE_OPTIMIZER) return WENT_OPTIMIZER;
+    if (work->order->item[s->item].phase == PHASE_OPTIMIZER) return WENT_OPTIMIZER;
     if (kind == OP_MATMUL || kind == OP_GROUPED_MATMUL) return WENT_PRODUCTS;
     return kind == OP_ATTENTION_FORWARD || kind == OP_ATTENTION_BACKWARD ? WENT_ATTENTION : WENT_MEMORY;
 }

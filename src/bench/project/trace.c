@@ -21,13 +21,13 @@ void trace_stage(FILE *to, int number, int stage)
 void trace_operation(FILE *to, int number, const preparation *work, const timeline_event *e)
 {
     const submitted *s = e->what;
-    int note = work->order->item[s->item].note;
-    if (!to || note < 0) return;
+    const work_item *x = &work->order->item[s->item];
+    if (!to || x->note < 0) return;
     fprintf(to,
             ",\n{\"ph\":\"X\",\"name\":\"%s\",\"cat\":\"%s\",\"ts\":%.3f,\"dur\":%.3f,\"pid\":%d,\"tid\":%d,"
             "\"args\":{\"microbatch\":%d,\"layer\":%d,\"phase\":\"%s\"}}",
-            work->note[note].name, op_kind_name(work->note[note].op.kind), 1e6 * e->begin, 1e6 * (e->end - e->begin),
-            process(number, e->rank), s->queue, s->microbatch, s->layer, phase_name((phase)s->phase));
+            x->name, op_kind_name(work->note[x->note].op.kind), 1e6 * e->begin, 1e6 * (e->end - e->begin),
+            process(number, e->rank), s->queue, s->microbatch, s->layer, phase_name(x->phase));
 }
 
 void trace_end(FILE *to)

@@ -101,9 +101,8 @@ void timeline_close(timeline *t)
 static void describe(const actor *a, const lane *l, char *text, size_t length)
 {
     const submitted *s = head_of(a, l);
-    int note = item_of(a, l).note;
-    const char *name = note >= 0 ? a->given->work->note[note].name : "nothing";
-    snprintf(text, length, "rank %d: %s of step %d, microbatch %d, layer %d waits for %s", a->rank, name, s->step,
+    work_item x = item_of(a, l);
+    snprintf(text, length, "rank %d: %s of step %d, microbatch %d, layer %d waits for %s", a->rank, x.name, s->step,
              s->microbatch, s->layer,
              l->stage == MEETS   ? "its peers"
              : l->stage == READY ? "multiprocessors"

@@ -14,7 +14,7 @@ typedef struct {
     double begin, since;    /* of the head; of its present rate */
     double left, rate, end; /* seconds by itself that were left at `since`; their speed; when it will end */
     double stretch;         /* as begun */
-    meeting *meets; /* where it meets its peers, or NULL */
+    meeting *meets;         /* where it meets its peers, or NULL */
     double path[TIMELINE_TERMS];
 } lane;
 

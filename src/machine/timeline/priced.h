@@ -19,9 +19,9 @@ typedef struct {
     const price *price;      /* [order->items] */
 } timeline_rank;
 
-/* One operation that ran. exposed: of a transfer, seconds in which it ran and its rank computed nothing, each second told
- * once; those in which it waited for its peers are none of them. path: seconds of each term on the longest chain of operations that ends
- * with it; they sum to `end`. */
+/* One operation that ran. exposed: of a transfer, seconds in which it ran and its rank computed nothing, each second
+ * told once; those in which it waited for its peers are none of them. path: seconds of each term on the longest chain
+ * of operations that ends with it; they sum to `end`. */
 typedef struct {
     int rank;
     const submitted *what;

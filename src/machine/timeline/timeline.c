@@ -137,7 +137,8 @@ static lane *first_ready(actor *a, bool computing)
     return first;
 }
 
-/* After all that end at this instant: begins whatever can: transfers first, which ask for little, then one computing operation. */
+/* After all that end at this instant: begins whatever can: transfers first, which ask for little, then one computing
+ * operation. */
 static void settle(timeline *t, actor *a)
 {
     lane *l;
