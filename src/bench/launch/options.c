@@ -187,6 +187,8 @@ static const char *contradiction(const options *o)
         { (o->timeline || o->vary) && !o->project, "--timeline and --vary go with --project" },
         { o->json && o->project, "--project prints no JSON" },
         { o->json && asked && !on_paper, "--json goes with a run, a dry run or a slice: nothing else has cases" },
+        { o->project && (o->on_host || o->device),
+          "--project takes the device of its sheet, and neither --on-host nor --device" },
         { o->on_host && !on_paper,
           "--on-host goes with --dry-run and --slice; for a run write backend = host into the deck" },
         { o->device && !on_paper, "--device goes with --dry-run and --slice; a run finds the devices out" },

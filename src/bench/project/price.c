@@ -36,7 +36,7 @@ static price product_price(const pricing *p, const op *o)
     int64_t m = c->dim[last - 1], n = c->dim[last], k = a->dim[a->dims - 1], times = last > 1 ? c->dim[0] : 1;
     bool fp8 = dtype_bytes(a->type) == 1, fp32 = a->type == F32;
     sheet_term rate = fp32 ? TERM_PRODUCT_FP32 : fp8 ? TERM_PRODUCT_FP8 : TERM_PRODUCT_BF16;
-    double all = expected(p, TERM_MULTIPROCESSORS), own = all - (double)p->room->left, flops = op_flops(o);
+    double all = expected(p, TERM_MULTIPROCESSORS), own = fmax(all - (double)p->room->left, 1.0), flops = op_flops(o);
     double peak = fp32 ? expected(p, rate) : fp8 ? p->sheet->device->fp8 : p->sheet->device->bf16;
     const listed_product *known = listed(p->sheet, m, n, k, fp8);
     double held = flops / expected(p, rate);

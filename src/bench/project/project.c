@@ -144,12 +144,20 @@ static void close_stage(projected_stage *s)
     mesh_close(&s->mesh);
 }
 
+/* Why the case cannot be projected, or NULL. */
+static const char *obstacle(const bench_case *c, const machine_sheet *sheet)
+{
+    if (c->layout.degree[AXIS_PIPELINE] > TIMELINE_RANKS) return "a projection takes at most 32 pipeline stages";
+    if (c->precision == PRECISION_FP8 && sheet->device->fp8 == 0.0) return "the sheet's device has no FP8";
+    return c->backend == BACKEND_HOST ? "it runs on the host; sheets describe GPUs" : NULL;
+}
+
 bool project_case(const bench_case *c, const machine_sheet *sheet, FILE *trace, projection *p, char *why, size_t length)
 {
     int stages = c->layout.degree[AXIS_PIPELINE];
-    if (stages > TIMELINE_RANKS) {
-        snprintf(why, length, "case %d has %d stages; a projection takes at most %d", c->number, stages,
-                 TIMELINE_RANKS);
+    const char *lacks = obstacle(c, sheet);
+    if (lacks) {
+        snprintf(why, length, "case %d: %s", c->number, lacks);
         return false;
     }
     projected_stage *at = allocate(stages, sizeof *at, "stages on paper");

@@ -51,9 +51,12 @@ static void print_case(const bench_case *c, const machine_sheet *s, const projec
 {
     say("case %d: %s, %s, %d rank%s of %s\n", c->number, c->model_name, precision_name(c->precision), c->layout.ranks,
         plural(c->layout.ranks), s->name);
-    say("  step        %.3f s, from %.3f to %.3f; %.0f tokens/s, MFU %.1f %%, from %.1f to %.1f\n", p->seconds,
-        p->least, p->most, tokens_per_second(c->model.sequence, c->global_batch, p->seconds), mfu_of(c, s, p->seconds),
-        mfu_of(c, s, p->most), mfu_of(c, s, p->least));
+    say("  step        %.3f s, from %.3f to %.3f; %.0f tokens/s", p->seconds, p->least, p->most,
+        tokens_per_second(c->model.sequence, c->global_batch, p->seconds));
+    if (gpu_peak(s->device->name, c->precision) > 0.0)
+        say(", MFU %.1f %%, from %.1f to %.1f", mfu_of(c, s, p->seconds), mfu_of(c, s, p->most),
+            mfu_of(c, s, p->least));
+    say("\n");
     print_published(c, s);
     print_time(p);
     print_origins(s, p);

@@ -62,14 +62,15 @@ static void complain(reader *r, const char *format, text_view shown, const char 
 static bool take_number(reader *r, text_view *rest, double *value)
 {
     text_view word = text_word(rest);
-    if (text_real(word, value) == NUMBER_READ && *value > 0.0) return true;
-    complain(r, "%s: give a number above 0%s", word, "");
+    if (text_real(word, value) == NUMBER_READ && *value > 0.0 && *value <= 1e9) return true;
+    complain(r, "%s: give a number above 0, at most 1e9%s", word.length ? word : text_of("nothing"), "");
     return false;
 }
 
 static void take_device(reader *r, text_view rest)
 {
     char name[32], why[256];
+    if (r->sheet->device) complain(r, "device is there already; %s is another%s", rest, "");
     text_copy(name, sizeof name, rest);
     r->sheet->device = device_named(name, why, sizeof why);
     if (!r->sheet->device) complain(r, "device %s is none of those that ./xgsw --list names%s", rest, "");
@@ -86,6 +87,7 @@ static void take_product(reader *r, text_view rest)
     if (!text_equal(format, "bf16") && !text_equal(format, "fp8")) complain(r, "%s: give bf16 or fp8%s", format, "");
     else if (!text_equal(unit, "us")) complain(r, "%s: a product has its time in us%s", unit, "");
     else if (take_number(r, &rest, &number[3])) {
+        if (text_trim(rest).length) complain(r, "%s: a product ends with its time%s", text_trim(rest), "");
         s->product = reallocate(s->product, s->products + 1, sizeof *s->product, "products of a sheet");
         s->product[s->products++] = (listed_product){ (int64_t)number[0], (int64_t)number[1], (int64_t)number[2],
                                                       text_equal(format, "fp8"), 1e-6 * number[3] };
@@ -135,6 +137,7 @@ static void complain_unknown(reader *r, text_view word)
 static void take_line(reader *r, text_view line)
 {
     line.length = text_find(line, '#');
+    if (line.length && line.at[line.length - 1] == '\r') line.length--;
     text_view rest = text_trim(line);
     if (rest.length == 0) return;
     text_view word = text_word(&rest);
