@@ -185,6 +185,8 @@ static const char *contradiction(const options *o)
         { o->step_seconds > 0.0 && !o->dry_run, "--step-seconds goes with --dry-run; a run measures its own" },
         { o->strict && on_paper, "--strict goes with a run; a dry run or a slice judges no case" },
         { (o->timeline || o->vary) && !o->project, "--timeline and --vary go with --project" },
+        { o->timeline && (o->rank_counts > 1 || strcmp(o->timeline, "-") == 0),
+          "--timeline takes one count of ranks, and a file other than stdout, which has the report" },
         { o->json && o->project, "--project prints no JSON" },
         { o->json && asked && !on_paper, "--json goes with a run, a dry run or a slice: nothing else has cases" },
         { o->project && (o->on_host || o->device),

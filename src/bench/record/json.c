@@ -210,7 +210,7 @@ void json_close(FILE *to)
     if (!to || to == stdout) return; /* base/say.h knows whether stdout was written */
     bool failed = ferror(to);
     if (fclose(to) != 0 || failed)
-        FAIL_STATUS(STATUS_RECORD, "the file of --json could not be written: %s", strerror(errno));
+        FAIL_STATUS(STATUS_RECORD, "the file of --json or --timeline could not be written: %s", strerror(errno));
 }
 
 /* The record may not exist yet; its journal does. */
