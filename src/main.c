@@ -109,11 +109,8 @@ static int dry_run_deck(const paper_run *p, const deck *d)
 
 static int project_all(const paper_run *p, const deck *d)
 {
-    char sentence[PROJECT_WHY];
     sheet_term vary = p->given->vary ? term_named(p->given->vary) : TERMS;
-    if (project_deck(d, &p->sheet, vary, p->to, sentence)) return STATUS_PASSED;
-    refuse(sentence);
-    return STATUS_FAILED;
+    return project_deck(d, &p->sheet, vary, p->to) ? STATUS_PASSED : STATUS_FAILED;
 }
 
 static int slice_all(const paper_run *p, const deck *d)

@@ -8,44 +8,64 @@ static double expected(const pricing *p, sheet_term t) { return p->sheet->term[t
 
 /* ---- computing ---- */
 
-static const listed_product *listed(const machine_sheet *s, int64_t m, int64_t n, int64_t k, bool fp8)
+/* A product, or `times` of one shape: c[m, n] = a[m, k] b[k, n]. */
+typedef struct {
+    double m, n, k, times;
+} product_shape;
+
+static product_shape shape_of(const op *o)
+{
+    const tensor *c = &o->operand[0].tensor, *a = &o->operand[1].tensor;
+    int last = (int)c->dims - 1;
+    return (product_shape){ (double)c->dim[last - 1], (double)c->dim[last], (double)a->dim[a->dims - 1],
+                            last > 1 ? (double)c->dim[0] : 1.0 };
+}
+
+static const listed_product *listed(const machine_sheet *s, product_shape shape, bool fp8)
 {
     for (int i = 0; i < s->products; i++) {
         const listed_product *x = &s->product[i];
-        if (x->m == m && x->n == n && x->k == k && x->fp8 == fp8) return x;
+        if ((double)x->m == shape.m && (double)x->n == shape.n && (double)x->k == shape.k && x->fp8 == fp8) return x;
     }
     return NULL;
 }
 
-/* Tiles of 128 x 256, or as small as it takes to have one for each multiprocessor, at the device's peak. */
-static double seconds_of_waves(double m, double n, double k, double sms, double peak)
+/* Blocks of 128 x 256, or smaller ones where that makes the product faster, at the device's peak. Returns the seconds
+ * on so many multiprocessors; blocks: how many there are. */
+static double seconds_of_waves(product_shape x, double sms, double peak_of_one, double *blocks)
 {
     static const double tile[][2] = { { 128, 256 }, { 256, 128 }, { 128, 128 }, { 64, 128 } };
     double best = INFINITY;
     for (size_t i = 0; i < sizeof tile / sizeof *tile; i++) {
-        double tiles = ceil(m / tile[i][0]) * ceil(n / tile[i][1]);
-        best = fmin(best, ceil(tiles / sms) * 2.0 * tile[i][0] * tile[i][1] * k * sms / peak);
+        double tiles = x.times * ceil(x.m / tile[i][0]) * ceil(x.n / tile[i][1]);
+        double seconds = ceil(tiles / sms) * 2.0 * tile[i][0] * tile[i][1] * x.k / peak_of_one;
+        if (seconds >= best) continue;
+        best = seconds, *blocks = tiles;
     }
     return best;
 }
 
+/* A product with fewer blocks than multiprocessors leaves the others free, and loses nothing where some are taken. */
 static price product_price(const pricing *p, const op *o)
 {
-    const tensor *c = &o->operand[0].tensor, *a = &o->operand[1].tensor;
-    int last = (int)c->dims - 1;
-    int64_t m = c->dim[last - 1], n = c->dim[last], k = a->dim[a->dims - 1], times = last > 1 ? c->dim[0] : 1;
-    bool fp8 = dtype_bytes(a->type) == 1, fp32 = a->type == F32;
+    const product_shape shape = shape_of(o);
+    dtype type = o->operand[1].tensor.type;
+    bool fp8 = dtype_bytes(type) == 1, fp32 = type == F32;
     sheet_term rate = fp32 ? TERM_PRODUCT_FP32 : fp8 ? TERM_PRODUCT_FP8 : TERM_PRODUCT_BF16;
-    double all = expected(p, TERM_MULTIPROCESSORS), own = fmax(all - (double)p->room->left, 1.0), flops = op_flops(o);
-    double peak = fp32 ? expected(p, rate) : fp8 ? p->sheet->device->fp8 : p->sheet->device->bf16;
-    const listed_product *known = listed(p->sheet, m, n, k, fp8);
-    double held = flops / expected(p, rate);
-    double shaped = expected(p, TERM_PRODUCT_SHAPE) *
-                    (known ? (double)times * known->seconds * all / own
-                           : seconds_of_waves((double)(times * m), (double)n, (double)k, own, peak * own / all));
-    price x = { .seconds = fmax(held, shaped), .in_waves = true, .blocks = (int)own };
+    const device_row *device = p->sheet->device;
+    double all = expected(p, TERM_MULTIPROCESSORS), own = fmax(all - (double)p->room->left, 1.0), blocks = own;
+    double peak = fp32 ? expected(p, rate) : fp8 ? device->fp8 : device->bf16;
+    double held = op_flops(o) / expected(p, rate), shaped = seconds_of_waves(shape, own, peak / all, &blocks);
+    const listed_product *known = listed(p->sheet, shape, fp8);
+    if (known) shaped = shape.times * known->seconds * (blocks > own ? all / own : 1.0);
+    shaped *= expected(p, TERM_PRODUCT_SHAPE);
+    price x = {
+        .seconds = fmax(held, shaped), .in_waves = true, .blocks = (int)fmin(blocks, own), .estimated = !known
+    };
     x.term = (int)(held >= shaped ? rate : TERM_PRODUCT_SHAPE);
-    if (fp8 && o->origin.phase == PHASE_BACKWARD) x.seconds *= expected(p, TERM_FP8_SPLIT);
+    if (!fp8 || o->origin.phase != PHASE_BACKWARD) return x;
+    x.seconds *= expected(p, TERM_FP8_SPLIT);
+    x.factor = TERM_FP8_SPLIT;
     return x;
 }
 
@@ -56,8 +76,9 @@ static price attention_price(const pricing *p, const op *o)
     const tensor *q = &o->operand[0].tensor, *k = &o->operand[1].tensor;
     sheet_term rate = o->kind == OP_ATTENTION_FORWARD ? TERM_ATTENTION_FORWARD : TERM_ATTENTION_BACKWARD;
     double seconds = op_flops(o) / expected(p, rate);
-    if (k->dim[0] <= SHORT || q->dim[0] != k->dim[0]) seconds /= expected(p, TERM_ATTENTION_SHORT);
-    return (price){ .seconds = seconds, .term = rate };
+    if (k->dim[0] > SHORT && q->dim[0] == k->dim[0]) return (price){ .seconds = seconds, .term = rate };
+    return (
+        price){ .seconds = seconds / expected(p, TERM_ATTENTION_SHORT), .term = rate, .factor = TERM_ATTENTION_SHORT };
 }
 
 /* Bytes that it moves: updated operands both ways; of a table of the vocabulary the rows that tokens name. */
@@ -93,20 +114,20 @@ static price computing_price(const pricing *p, const op *o)
 
 /* ---- transfers ---- */
 
-/* How the members of the group that are in one NVLink domain with its first rank lie. */
+/* How a group lies in NVLink domains, which begin at multiples of their size. */
 typedef struct {
-    int within;   /* of the domain of the first rank */
-    bool outside; /* are there others? */
+    int within;   /* members of the domain of the first rank */
+    bool outside; /* are there others, of this group or of one that lies beside it? */
 } group_place;
 
 static group_place place_of(const group *g, int domain)
 {
-    group_place place = { 0 };
-    for (int i = 0; i < g->size; i++) {
-        bool near = group_world_rank(g, i) / domain == g->first / domain;
-        place.within += near;
-        place.outside |= !near;
-    }
+    group_place place = { .within = 0 };
+    int extent = 1;
+    for (int i = 0; i < g->size; i++) place.within += group_world_rank(g, i) / domain == g->first / domain;
+    for (int i = 0; i < g->dims; i++)
+        if (g->dim[i].count * g->dim[i].stride > extent) extent = g->dim[i].count * g->dim[i].stride;
+    place.outside = extent > domain || domain % extent != 0;
     return place;
 }
 

@@ -20,7 +20,9 @@ typedef struct {
     double went[WENTS];
     exposed_axis exposed[PROJECTED_AXES];
     double finished[STEPS], path[STEPS][TERMS];
+    double estimated; /* seconds of products */
     const preparation *work;
+    const price *price;
     FILE *trace;
     int number; /* of the case */
 } stage_times;
@@ -55,6 +57,7 @@ static void keep(void *me, const timeline_event *e)
     const submitted *s = e->what;
     int at = t->work->order->item[s->item].group;
     if (s->step == STEPS - 1) trace_operation(t->trace, t->number, t->work, e);
+    if (s->step == STEPS - 1 && t->price[s->item].estimated) t->estimated += e->end - e->begin;
     if (s->step == STEPS - 1 && at < 0) t->went[share_of(t->work, s)] += e->end - e->begin;
     else if (s->step == STEPS - 1 && e->exposed > 0.0) add_exposed(t, t->work->order->group[at].axis, e->exposed);
     if (!updates_weights(t->work, s)) return;
@@ -114,6 +117,7 @@ static void sum_up(projection *p, const stage_times *t, int stages, const machin
     p->seconds = last->finished[STEPS - 1] - before->finished[0];
     for (int k = 0; k < TERMS; k++) p->term[k] = last->path[STEPS - 1][k] - before->path[0][k];
     memcpy(p->went, most->went, sizeof p->went);
+    p->estimated = most->estimated;
     memcpy(p->exposed, most->exposed, sizeof p->exposed);
     p->went[WENT_BUBBLE] = fmax(0.0, p->seconds - computed(most) - exposed(most));
     add_band(p, sheet);
@@ -168,7 +172,8 @@ bool project_case(const bench_case *c, const machine_sheet *sheet, FILE *trace, 
     for (int i = 0; i < stages; i++) {
         open_stage(&at[i], c, i, sheet);
         rank[i] = (timeline_rank){ &at[i].measured.prepared, at[i].price };
-        times[i].work = rank[i].work, times[i].trace = trace, times[i].number = c->number;
+        times[i].work = rank[i].work, times[i].price = rank[i].price, times[i].trace = trace,
+        times[i].number = c->number;
         trace_stage(trace, c->number, i);
         p->bytes = fmax(p->bytes, (double)at[i].measured.arena.used + memory_room_outside(&at[i].mesh));
     }

@@ -26,6 +26,7 @@ typedef struct {
     double seconds, least, most; /* of a step: band: the root of the sum of squares of what each term can change */
     double went[WENTS];          /* of that rank */
     exposed_axis exposed[PROJECTED_AXES];
+    double estimated;   /* of its products, seconds that no listed shape gives */
     double bytes;       /* of the rank that takes most memory, with what libraries take */
     double term[TERMS]; /* of the longest chain of operations that makes a step */
     int busiest;        /* that stage */
@@ -36,6 +37,5 @@ typedef struct {
 bool project_case(const bench_case *c, const machine_sheet *sheet, FILE *trace, projection *p, char *why,
                   size_t length);
 /* Projects every case and prints it. vary: a term that takes its least and its most in further projections; TERMS:
- * none. Returns false and a sentence if one cannot be. */
-bool project_deck(const deck *d, const machine_sheet *sheet, sheet_term vary, FILE *trace, char *why);
-enum { PROJECT_WHY = 1024 }; /* bytes of that sentence */
+ * none. Returns whether all cases that can be laid out could be projected. */
+bool project_deck(const deck *d, const machine_sheet *sheet, sheet_term vary, FILE *trace);

@@ -4,6 +4,7 @@
 #include "bench/facts/figures.h"
 #include "bench/project/project.h"
 #include "plan/catalogue/catalogue.h"
+#include <math.h>
 #include <stdio.h>
 
 static const char *const went_names[WENTS] = { "products", "attention", "memory-bound kernels", "optimizer", "bubble" };
@@ -28,11 +29,13 @@ static void print_published(const bench_case *c, const machine_sheet *s)
 static void print_origins(const machine_sheet *s, const projection *p)
 {
     double of[ORIGINS] = { 0.0 };
-    for (int t = 0; t < TERMS; t++) of[s->term[t].origin] += p->term[t];
+    for (sheet_term t = 0; t < TERMS; t++)
+        if (!term_is_factor(t)) of[s->term[t].origin] += p->term[t];
     say("  rests on    ");
     for (sheet_origin o = 0; o < ORIGINS; o++)
         say("%s%s terms %.0f %%", o ? ", " : "", origin_name(o), 100.0 * of[o] / p->seconds);
-    say("\n");
+    say("; %.0f %% of the products' time is of shapes that are not listed\n",
+        100.0 * p->estimated / fmax(p->went[WENT_PRODUCTS], 1e-300));
 }
 
 static void print_time(const projection *p)
@@ -51,7 +54,7 @@ static void print_case(const bench_case *c, const machine_sheet *s, const projec
 {
     say("case %d: %s, %s, %d rank%s of %s\n", c->number, c->model_name, precision_name(c->precision), c->layout.ranks,
         plural(c->layout.ranks), s->name);
-    say("  step        %.3f s, from %.3f to %.3f; %.0f tokens/s", p->seconds, p->least, p->most,
+    say("  step        %.5g s, from %.5g to %.5g; %.0f tokens/s", p->seconds, p->least, p->most,
         tokens_per_second(c->model.sequence, c->global_batch, p->seconds));
     if (gpu_peak(s->device->name, c->precision) > 0.0)
         say(", MFU %.1f %%, from %.1f to %.1f", mfu_of(c, s, p->seconds), mfu_of(c, s, p->most),
@@ -60,43 +63,42 @@ static void print_case(const bench_case *c, const machine_sheet *s, const projec
     print_published(c, s);
     print_time(p);
     print_origins(s, p);
-    say("  memory      %.1f GB on the rank that takes most, of %.0f GB\n", p->bytes / 1e9,
-        s->device->memory_bytes / 1e9);
+    say("  memory      %.1f GB on the rank that takes most, of %.0f GB%s\n", p->bytes / 1e9,
+        s->device->memory_bytes / 1e9, p->bytes > s->device->memory_bytes ? ": DOES NOT FIT" : "");
 }
 
 /* The step with one term at its least and at its most, everything else as expected. */
-static bool print_varied(const bench_case *c, const machine_sheet *s, sheet_term vary, char *why)
+static void print_varied(const bench_case *c, const machine_sheet *s, sheet_term vary)
 {
+    char why[256];
     say("  vary        %s in %s:", term_name(vary), term_unit(vary));
     for (sheet_value v = LEAST; v <= MOST; v++) {
         machine_sheet other = *s;
         projection p;
         other.term[vary].value[EXPECTED] = s->term[vary].value[v];
-        if (!project_case(c, &other, NULL, &p, why, PROJECT_WHY)) return false;
-        say("%s %.4g gives %.3f s, MFU %.1f %%", v == LEAST ? "" : ";", s->term[vary].value[v] / term_si(vary),
+        if (!project_case(c, &other, NULL, &p, why, sizeof why)) continue;
+        say("%s %.4g gives %.5g s, MFU %.1f %%", v == LEAST ? "" : ";", s->term[vary].value[v] / term_si(vary),
             p.seconds, mfu_of(c, s, p.seconds));
     }
     say("\n");
-    return true;
 }
 
-static bool project_one(const bench_case *c, const machine_sheet *s, sheet_term vary, FILE *trace, char *why)
+static bool project_one(const bench_case *c, const machine_sheet *s, sheet_term vary, FILE *trace)
 {
+    char why[1024] = "";
     projection p;
-    if (c->skipped[0]) {
-        say("case %d: SKIPPED: %s\n\n", c->number, c->skipped);
-        return true;
-    }
-    if (!project_case(c, s, trace, &p, why, PROJECT_WHY)) return false;
-    print_case(c, s, &p);
-    if (vary < TERMS && !print_varied(c, s, vary, why)) return false;
+    if (c->skipped[0]) say("case %d: SKIPPED: %s\n", c->number, c->skipped);
+    else if (project_case(c, s, trace, &p, why, sizeof why)) {
+        print_case(c, s, &p);
+        if (vary < TERMS) print_varied(c, s, vary);
+    } else say("case %d: NOT PROJECTED: %s\n", c->number, why);
     say("\n");
-    return true;
+    return !why[0];
 }
 
-bool project_deck(const deck *d, const machine_sheet *s, sheet_term vary, FILE *trace, char *why)
+bool project_deck(const deck *d, const machine_sheet *s, sheet_term vary, FILE *trace)
 {
-    for (int64_t i = 0; i < d->cases; i += d->item[i].repeats)
-        if (!project_one(&d->item[i], s, vary, trace, why)) return false;
-    return true;
+    bool all = true;
+    for (int64_t i = 0; i < d->cases; i += d->item[i].repeats) all = project_one(&d->item[i], s, vary, trace) && all;
+    return all;
 }

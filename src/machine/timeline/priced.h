@@ -9,8 +9,10 @@ enum { TIMELINE_RANKS = 32, TIMELINE_TERMS = 24, RESOURCES = 4 };
 typedef struct {
     double seconds, fixed;
     int term, fixed_term;
+    int factor;             /* a term that the seconds are in proportion to, besides; 0: none */
     double uses[RESOURCES]; /* share of each resource while it runs */
     int blocks;             /* multiprocessors that a transfer holds, or that a product's blocks fill once */
+    bool estimated;         /* by a rule, where others of its kind are listed */
     bool in_waves;          /* a product, whose blocks stay where they began */
 } price;
 
@@ -21,7 +23,7 @@ typedef struct {
 
 /* One operation that ran. exposed: of a transfer, seconds in which it ran and its rank computed nothing, each second
  * told once; those in which it waited for its peers are none of them. path: seconds of each term on the longest chain
- * of operations that ends with it; they sum to `end`. */
+ * of operations that ends with it; without those of factors they sum to `end`. */
 typedef struct {
     int rank;
     const submitted *what;

@@ -158,6 +158,7 @@ static void add_to_path(lane *l, const price *p, double end)
     double fixed = fmin(p->fixed, end - l->begin);
     l->path[p->fixed_term] += fixed;
     l->path[p->term] += end - l->begin - fixed;
+    if (p->factor) l->path[p->factor] += end - l->begin - fixed;
 }
 
 static void tell(timeline *t, actor *a, lane *l)

@@ -33,6 +33,7 @@ const char *term_name(sheet_term t) { return terms[t].name; }
 const char *term_unit(sheet_term t) { return terms[t].unit; }
 double term_si(sheet_term t) { return terms[t].si; }
 bool term_is_rate(sheet_term t) { return terms[t].rate; }
+bool term_is_factor(sheet_term t) { return t == TERM_FP8_SPLIT || t == TERM_ATTENTION_SHORT; }
 const char *origin_name(sheet_origin o) { return origins[o]; }
 
 sheet_term term_named(const char *name)

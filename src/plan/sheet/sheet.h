@@ -62,6 +62,7 @@ const char *term_unit(sheet_term t);
 double term_si(sheet_term t);            /* of one unit */
 sheet_term term_named(const char *name); /* TERMS: none */
 bool term_is_rate(sheet_term t);
+bool term_is_factor(sheet_term t); /* it scales seconds that another term gives, too */
 const char *origin_name(sheet_origin o);
 
 /* Reads a sheet. Returns how many mistakes it has, each told by `complain` with its line; 0: the sheet is whole. */

@@ -184,6 +184,25 @@ static void a_resident_block_doubles_a_product_that_fills_the_device(void **stat
     assert_true(next_to_a_gather(3) == 4 + 10);
 }
 
+/* A gather that holds the last multiprocessor ends with the product before: the next product finds all of them. */
+static void what_ends_at_one_time_is_free_at_that_time(void **state)
+{
+    char why[256];
+    hand a = hand_open(0), b = hand_open(1);
+    gather(&a, 4);
+    compute(&a, 4);
+    compute(&a, 10);
+    gather(&b, 4);
+    compute(&b, 4);
+    hand_price(&a);
+    hand_price(&b);
+    price *p = (price *)a.rank.price;
+    p[0].blocks = 1;
+    p[1].in_waves = true, p[1].blocks = 1;
+    p[2].in_waves = true, p[2].blocks = 4;
+    assert_true(end_of(&a, &b, 4, why, sizeof why) == 4 + 10);
+}
+
 /* Rank 1 gathers once, rank 0 twice. */
 static void who_waits_for_whom_is_said(void **state)
 {
@@ -204,6 +223,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = { cmocka_unit_test(bubbles_are_those_of_the_formulas),
                                         cmocka_unit_test(the_last_one_begins_a_transfer),
                                         cmocka_unit_test(a_resident_block_doubles_a_product_that_fills_the_device),
+                                        cmocka_unit_test(what_ends_at_one_time_is_free_at_that_time),
                                         cmocka_unit_test(who_waits_for_whom_is_said) };
     world_start(&argc, &argv);
     int failed = cmocka_run_group_tests_name("timeline", tests, NULL, NULL);
