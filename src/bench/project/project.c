@@ -161,7 +161,7 @@ bool project_case(const bench_case *c, const machine_sheet *sheet, FILE *trace, 
     int stages = c->layout.degree[AXIS_PIPELINE];
     const char *lacks = obstacle(c, sheet);
     if (lacks) {
-        snprintf(why, length, "case %d: %s", c->number, lacks);
+        snprintf(why, length, "%s", lacks);
         return false;
     }
     projected_stage *at = allocate(stages, sizeof *at, "stages on paper");

@@ -51,7 +51,6 @@ void timeline_close(timeline *t);
 bool timeline_over(const timeline *t, char *why, size_t length);
 
 const submitted *head_of(const actor *a, const lane *l);
-const op_note *note_of(const actor *a, const lane *l); /* NULL: nothing to do */
 const price *price_of(const actor *a, const lane *l);
 bool is_transfer(const actor *a, const lane *l);
 bool awaits_nothing(const actor *a, const lane *l);
