@@ -32,7 +32,7 @@ with tempfile.TemporaryDirectory() as folder:
     deck = os.path.join(folder, "gsw.dat")
     with open(deck, "w", encoding="utf-8") as f:
         f.write("\n".join(lines[:2] + [f"record = {record}"] + lines[2:]) + "\n")
-    run = ranks(2, deck)
+    run = ranks(2, deck, timeout=580)     # the test itself may take 600 s
     cases = results(run)
     tap.ok(run.returncode == 0 and len(cases) == 10 and all(c["passed"] for c in cases),
            "the default deck: 10 cases PASSED on 2 ranks", run.stdout[-3000:] + run.stderr)
