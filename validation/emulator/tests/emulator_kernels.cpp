@@ -239,7 +239,7 @@ int main()
         { "a grid of no blocks", grid_of_none, "a grid of 0 x 1 x 1" },
         { "a grid too high", grid_too_high, "a grid of 1 x 65536 x 1" },
         { "227 KB of shared memory", healthy_launch, NULL },
-        { "more than 227 KB of shared memory", shared_too_large, "invalid argument" },
+        { "more than 227 KB of shared memory", shared_too_large, "needs 232452 bytes of shared memory for a thread" },
         { "more than 48 KB of shared memory, not asked for", shared_not_allowed,
           "50176 bytes of shared memory, allowed are 49152" },
         { "arguments beyond 4096 bytes", arguments_too_large, "bytes of arguments" },

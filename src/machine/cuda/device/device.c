@@ -179,8 +179,8 @@ void cuda_allow_shared(const void *kernel, size_t bytes, const char *name)
 {
     if (bytes <= ALWAYS_ALLOWED) return;
     if (bytes > cuda_shared_memory())
-        FAIL("%s needs %zu KiB of shared memory for a thread block; GPU %d, %s, has %zu KiB", name, bytes >> 10,
-             own.index, own.device.name, own.shared_bytes >> 10);
+        FAIL("%s needs %zu bytes of shared memory for a thread block; GPU %d, %s, has %zu", name, bytes, own.index,
+             own.device.name, own.shared_bytes);
     CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
 }
 
