@@ -109,7 +109,7 @@ static int dry_run_deck(const paper_run *p, const deck *d)
 
 static int project_all(const paper_run *p, const deck *d)
 {
-    sheet_term vary = p->given->vary ? term_named(p->given->vary) : TERMS;
+    sheet_term vary = p->given->vary ? term_named(text_of(p->given->vary)) : TERMS;
     return project_deck(d, &p->sheet, vary, p->to) ? STATUS_PASSED : STATUS_FAILED;
 }
 
@@ -176,7 +176,7 @@ static int paper_run_all(const options *o)
     paper_run p = { .given = o };
     int status = STATUS_PASSED;
     if (o->sheet && !read_sheet(o->sheet, &p.sheet)) return STATUS_REFUSED;
-    if (o->vary && term_named(o->vary) == TERMS)
+    if (o->vary && term_named(text_of(o->vary)) == TERMS)
         return refuse("--vary: give a term of the sheet, as in --vary network");
     p.file = deck_file_read(o->deck, reason, sizeof reason);
     if (!p.file.bytes) return refuse(reason);

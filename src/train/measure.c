@@ -76,6 +76,7 @@ static void add_calibration(measure *r, const bench_case *c, mesh *m, const trai
 {
     bench_case bf16 = calibration_of(c, o);
     trainer_options plain = without_fault(o);
+    plain.machine.keeps_order = false; /* of a step, not of what finds its first scales */
     r->calibration = allocate(1, sizeof *r->calibration, "a measure");
     *r->calibration = measure_trainer(&bf16, m, &plain);
     hazard_report_add(&r->hazards, &r->calibration->hazards);

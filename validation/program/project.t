@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 from program import PROGRAM, Tap, alone, deck_file
@@ -80,15 +81,12 @@ tap.ok(fast < seconds(run.stdout) < slow, "a slower network makes the step longe
 if LONG:
     run = alone("--project", deck_file(text.format("").replace("70b", "405b")), "--ranks", "16384", "--sheet", SHEET)
     tap.ok(run.returncode == 0 and "16384 ranks of dgx-h100" in run.stdout, "16,384 GPUs", run.stdout + run.stderr)
-os.makedirs("inputs/machines", exist_ok=True)
-WRONG = "inputs/machines/wrong-for-project-t.sheet"
-try:
-    with open(WRONG, "w", encoding="utf-8") as f:
+with tempfile.TemporaryDirectory() as folder:
+    os.makedirs(f"{folder}/inputs/machines")
+    with open(f"{folder}/inputs/machines/wrong.sheet", "w", encoding="utf-8") as f:
         f.write(MISTAKES)
-    run = subprocess.run([PROGRAM, "--project", "gsw.dat", "--sheet", "wrong-for-project-t"], capture_output=True,
-                         text=True, check=False)
-finally:
-    os.remove(WRONG)
+    run = subprocess.run([os.path.abspath(PROGRAM), "--project", "gsw.dat", "--sheet", "wrong"], cwd=folder,
+                         capture_output=True, text=True, check=False)
 tap.ok(run.returncode == 2 and run.stdout == "" and all(words in run.stderr for words in SAID),
        "all mistakes of a sheet are named, each with its line", run.stderr)
 tap.done()

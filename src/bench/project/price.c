@@ -105,9 +105,8 @@ static price computing_price(const pricing *p, const op *o)
 {
     bool product = o->kind == OP_MATMUL || o->kind == OP_GROUPED_MATMUL;
     bool attention = o->kind == OP_ATTENTION_FORWARD || o->kind == OP_ATTENTION_BACKWARD;
-    price x = product ? product_price(p, o) : attention ? attention_price(p, o) : memory_price(p, o);
-    double moving = memory_price(p, o).seconds;
-    if (product && moving > x.seconds) x.seconds = moving, x.term = TERM_MEMORY;
+    price moved = memory_price(p, o), x = product ? product_price(p, o) : attention ? attention_price(p, o) : moved;
+    if (product && moved.seconds > x.seconds) x.seconds = moved.seconds, x.term = TERM_MEMORY;
     x.fixed = expected(p, TERM_GAP), x.fixed_term = TERM_GAP;
     return x;
 }

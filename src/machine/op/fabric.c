@@ -2,6 +2,7 @@
 #include "machine/op/fabric.h"
 #include "base/random.h"
 #include "machine/op/filler.h"
+#include <string.h>
 
 group group_line(const char *axis, int first, int stride, int size, int rank)
 {
@@ -26,6 +27,11 @@ static activity_group watched(const group *g)
     }
     w.key = (key * 1000003u + (uint64_t)g->first) | 1u << 31;
     return w;
+}
+
+bool group_same(const group *a, const group *b)
+{
+    return a->first == b->first && a->channel == b->channel && a->size == b->size && strcmp(a->axis, b->axis) == 0;
 }
 
 int group_world_rank(const group *g, int member)

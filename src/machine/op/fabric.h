@@ -36,6 +36,8 @@ group group_line(const char *axis, int first, int stride, int size, int rank);
 /* A transfer of a group as an activity. */
 activity transfer_activity(const op *o);
 int group_world_rank(const group *g, int member);
+/* Are they one group, as two ranks or two moments know it? */
+bool group_same(const group *a, const group *b);
 /* The same ranks in the other order, by the same communicator where that has a handle; of a group_line. */
 group group_reversed(const group *g);
 

@@ -16,15 +16,10 @@ void submissions_close(submissions *s)
     free(s);
 }
 
-static bool groups_alike(const group *a, const group *b)
-{
-    return a->axis == b->axis && a->first == b->first && a->channel == b->channel && a->size == b->size;
-}
-
 static int group_index(submissions *s, const group *g)
 {
     int i = 0;
-    while (i < s->groups && !groups_alike(&s->group[i], g)) i++;
+    while (i < s->groups && !group_same(&s->group[i], g)) i++;
     if (i == s->groups) {
         s->group = reallocate(s->group, ++s->groups, sizeof *s->group, "groups of transfers");
         s->group[i] = *g;

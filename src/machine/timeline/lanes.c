@@ -2,7 +2,6 @@
 #include "machine/timeline/lanes.h"
 #include "base/memory.h"
 #include <stdio.h>
-#include <string.h>
 
 const submitted *head_of(const actor *a, const lane *l) { return &a->given->work->order->list[l->head[l->at]]; }
 
@@ -49,17 +48,12 @@ static void open_lanes(actor *a)
             (lane){ .head = a->heads + first[i], .length = s->of_queue[i], .stage = s->of_queue[i] ? WAITS : OVER };
 }
 
-static bool same_ranks(const group *a, const group *b)
-{
-    return a->first == b->first && a->channel == b->channel && a->size == b->size && strcmp(a->axis, b->axis) == 0;
-}
-
 /* Looks for the group among those of the ranks before, and joins it there. */
 static void join(timeline *t, int rank, int group_at)
 {
     const group *g = &t->actor[rank].given->work->order->group[group_at];
     int i = 0;
-    while (i < t->meetings && !same_ranks(t->meeting[i].of, g)) i++;
+    while (i < t->meetings && !group_same(t->meeting[i].of, g)) i++;
     if (i == t->meetings) t->meeting[t->meetings++] = (meeting){ .of = g };
     t->meeting[i].rank[t->meeting[i].members++] = rank;
     t->actor[rank].meeting[group_at] = &t->meeting[i];

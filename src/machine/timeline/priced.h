@@ -3,7 +3,7 @@
 #include "machine/queue/preparation.h"
 #include "machine/queue/submissions.h"
 
-enum { TIMELINE_RANKS = 32, TIMELINE_TERMS = 24, RESOURCES = 4 };
+enum { TIMELINE_RANKS = 32, TIMELINE_TERMS = 24, RESOURCES = 3 };
 
 /* What an operation takes by itself: `seconds`, of which `fixed` are taken by another term and never stretched. */
 typedef struct {

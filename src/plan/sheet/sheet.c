@@ -1,9 +1,7 @@
 /* Reading a machine sheet. */
 #include "plan/sheet/sheet.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include <stdio.h>
-#include <string.h>
 
 static const struct {
     const char *name, *unit;
@@ -36,10 +34,10 @@ bool term_is_rate(sheet_term t) { return terms[t].rate; }
 bool term_is_factor(sheet_term t) { return t == TERM_FP8_SPLIT || t == TERM_ATTENTION_SHORT; }
 const char *origin_name(sheet_origin o) { return origins[o]; }
 
-sheet_term term_named(const char *name)
+sheet_term term_named(text_view name)
 {
     sheet_term t = 0;
-    while (t < TERMS && strcmp(name, terms[t].name) != 0) t++;
+    while (t < TERMS && !text_equal(name, terms[t].name)) t++;
     return t;
 }
 
@@ -142,8 +140,7 @@ static void take_line(reader *r, text_view line)
     text_view rest = text_trim(line);
     if (rest.length == 0) return;
     text_view word = text_word(&rest);
-    sheet_term t = 0;
-    while (t < TERMS && !text_equal(word, terms[t].name)) t++;
+    sheet_term t = term_named(word);
     if (t < TERMS) take_term(r, t, rest);
     else if (text_equal(word, "device")) take_device(r, text_trim(rest));
     else if (text_equal(word, "product")) take_product(r, rest);

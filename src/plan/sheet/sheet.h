@@ -7,6 +7,7 @@
  * A term has its unit, what is expected, the least and the most that it may be, and an origin: measured, published or
  * assumed, then where or why. The origin of listed products is that of the term product_shape. `#` begins a comment. */
 #pragma once
+#include "base/text.h"
 #include "plan/bench_case.h"
 #include "plan/catalogue/devices.h"
 #include <stddef.h>
@@ -59,8 +60,8 @@ typedef struct {
 /* Name and unit of a term, and whether more of it takes less time. */
 const char *term_name(sheet_term t);
 const char *term_unit(sheet_term t);
-double term_si(sheet_term t);            /* of one unit */
-sheet_term term_named(const char *name); /* TERMS: none */
+double term_si(sheet_term t);          /* of one unit */
+sheet_term term_named(text_view name); /* TERMS: none */
 bool term_is_rate(sheet_term t);
 bool term_is_factor(sheet_term t); /* it scales seconds that another term gives, too */
 const char *origin_name(sheet_origin o);
