@@ -79,8 +79,7 @@ static double exposed(const stage_times *t)
     return seconds;
 }
 
-/* What a term that turns out to be `value` would add to the step, to first order. */
-static double change(const machine_sheet *s, const projection *p, sheet_term t, sheet_value value)
+double projection_change(const projection *p, const machine_sheet *s, sheet_term t, sheet_value value)
 {
     const double *of = s->term[t].value;
     double factor = term_is_rate(t) ? of[EXPECTED] / of[value] : of[value] / of[EXPECTED];
@@ -91,7 +90,7 @@ static void add_band(projection *p, const machine_sheet *s)
 {
     double less = 0.0, more = 0.0;
     for (int t = 0; t < TERMS; t++) {
-        double a = change(s, p, t, LEAST), b = change(s, p, t, MOST);
+        double a = projection_change(p, s, t, LEAST), b = projection_change(p, s, t, MOST);
         less += pow(fmin(0.0, fmin(a, b)), 2.0);
         more += pow(fmax(0.0, fmax(a, b)), 2.0);
     }

@@ -36,6 +36,8 @@ typedef struct {
  * Returns false and a sentence if they cannot end. */
 bool project_case(const bench_case *c, const machine_sheet *sheet, FILE *trace, projection *p, char *why,
                   size_t length);
+/* Returns the seconds, to first order, that the step gains if the term is at its least or at its most. */
+double projection_change(const projection *p, const machine_sheet *s, sheet_term t, sheet_value value);
 /* Projects every case and prints it. vary: a term that takes its least and its most in further projections; TERMS:
  * none. Returns whether all cases that can be laid out could be projected. */
 bool project_deck(const deck *d, const machine_sheet *sheet, sheet_term vary, FILE *trace);

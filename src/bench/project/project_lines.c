@@ -38,6 +38,22 @@ static void print_origins(const machine_sheet *s, const projection *p)
         100.0 * p->estimated / fmax(p->went[WENT_PRODUCTS], 1e-300));
 }
 
+/* Prints the share of each term of the longest chain, and what the term's least and most change, in percent of the
+ * step. Shares of factors come on top of 100 %. */
+static void print_terms(const machine_sheet *s, const projection *p)
+{
+    const char *comma = "";
+    say("  terms       ");
+    for (sheet_term t = 0; t < TERMS; t++) {
+        double percent = 100.0 / p->seconds;
+        if (p->term[t] * percent < 0.05) continue;
+        say("%s%s %.1f %% (%+.2f %+.2f)", comma, term_name(t), p->term[t] * percent,
+            projection_change(p, s, t, LEAST) * percent, projection_change(p, s, t, MOST) * percent);
+        comma = ", ";
+    }
+    say("\n");
+}
+
 static void print_time(const projection *p)
 {
     say("  time        ");
@@ -62,6 +78,7 @@ static void print_case(const bench_case *c, const machine_sheet *s, const projec
     say("\n");
     print_published(c, s);
     print_time(p);
+    print_terms(s, p);
     print_origins(s, p);
     say("  memory      %.1f GB on the rank that takes most, of %.0f GB%s\n", p->bytes / 1e9,
         s->device->memory_bytes / 1e9, p->bytes > s->device->memory_bytes ? ": DOES NOT FIT" : "");
