@@ -110,8 +110,8 @@ def memory():
     kept = of["weights"] + of["gradients"] + of["optimizer"]
     gb = {name: f"{number / 1e9:.3f} GB" for name, number in {**of, "kept": kept, "allocated": ALLOCATED, "peak": PEAK,
                                                               "more": ALLOCATED - kept}.items()}
-    return f"""Memory of llama3.1-8b-bf16 on 8 GPUs. The recipe's log has {gb['allocated']} allocated after a step. Our arena
-keeps {gb['kept']} from step to step: weights {gb['weights']}, gradients {gb['gradients']}, optimizer {gb['optimizer']}.
+    return f"""Memory of llama3.1-8b-bf16 on 8 GPUs. The recipe's log has {gb['allocated']} allocated after a step. Our
+arena keeps {gb['kept']} from step to step: weights {gb['weights']}, gradients {gb['gradients']}, optimizer {gb['optimizer']}.
 These are {kept / of['parameters']:.4f} bytes a parameter: 2, 2, and 12 of masters and moments on 8 ranks. The log has
 {gb['more']} more, {ALLOCATED / kept - 1:.2%}; we cannot derive that rest. Our activations, {gb['activations']}, are
 taken and left within a step: they belong to the log's peak of {gb['peak']}.
