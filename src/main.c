@@ -235,6 +235,7 @@ static int run_deck(const deck_file *f, const options *o, const process *p)
                            .deck_length = f->length,
                            .terminal = is_watched(o),
                            .json = o->json,
+                           .timeline = o->timeline,
                            .strict = o->strict,
                            .verbose = o->verbose } };
     deck d = read_deck(f, &s.devices);

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """--project: the published cells on H100s, against the page measured/projection.txt (`long`: all of them, and 16,384
-GPUs), and mistakes in a sheet.
+GPUs), mistakes in a sheet, and the timeline of a run.
 
     validation/program/project.t page > validation/measured/projection.txt"""
 import csv
+import json
 import os
 import re
 import subprocess
@@ -11,7 +12,7 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
-from program import PROGRAM, Tap, alone, deck_file
+from program import PROGRAM, Tap, alone, deck_file, ranks
 
 PAGE, SHEET = "validation/measured/projection.txt", "dgx-h100"
 LONG = "XGSW_TEST_LONG" in os.environ or "page" in sys.argv
@@ -110,8 +111,9 @@ def memory():
     kept = of["weights"] + of["gradients"] + of["optimizer"]
     gb = {name: f"{number / 1e9:.3f} GB" for name, number in {**of, "kept": kept, "allocated": ALLOCATED, "peak": PEAK,
                                                               "more": ALLOCATED - kept}.items()}
-    return f"""Memory of llama3.1-8b-bf16 on 8 GPUs. The recipe's log has {gb['allocated']} allocated after a step. Our
-arena keeps {gb['kept']} from step to step: weights {gb['weights']}, gradients {gb['gradients']}, optimizer {gb['optimizer']}.
+    return f"""Memory of llama3.1-8b-bf16 on 8 GPUs. The recipe's log has {gb['allocated']} allocated after a step.
+Our arena keeps {gb['kept']} from step to step:
+weights {gb['weights']}, gradients {gb['gradients']}, optimizer {gb['optimizer']}.
 These are {kept / of['parameters']:.4f} bytes a parameter: 2, 2, and 12 of masters and moments on 8 ranks. The log has
 {gb['more']} more, {ALLOCATED / kept - 1:.2%}; we cannot derive that rest. Our activations, {gb['activations']}, are
 taken and left within a step: they belong to the log's peak of {gb['peak']}.
@@ -162,6 +164,14 @@ tap.ok(fast < seconds(run.stdout) < slow, "a slower network makes the step longe
 if LONG:
     run = alone("--project", deck_file(text.format("").replace("70b", "405b")), "--ranks", "16384", "--sheet", SHEET)
     tap.ok(run.returncode == 0 and "16384 ranks of dgx-h100" in run.stdout, "16,384 GPUs", run.stdout + run.stderr)
+text = "backend = host\nsize = check\nprecision = fp32\nsteps = 2\nrecord = none\n[llama3.1-8b]\ntensor = 2\n"
+with tempfile.NamedTemporaryFile(suffix=".json") as trace:
+    run = ranks(2, deck_file(text), "--timeline", trace.name)
+    events = [e for e in json.load(trace)["traceEvents"] if e.get("ph") == "X"]
+computing = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if not e["args"]["axis"])
+tap.ok({"forward", "backward"} <= {e["args"]["phase"] for e in events} and len(computing) < len(events)
+       and all(end < begin + 0.01 for (_, end), (begin, _) in zip(computing, computing[1:])),
+       "a run's --timeline has forward, backward and transfers, and computes one operation at a time", run.stderr)
 with tempfile.TemporaryDirectory() as folder:
     os.makedirs(f"{folder}/inputs/machines")
     with open(f"{folder}/inputs/machines/wrong.sheet", "w", encoding="utf-8") as f:

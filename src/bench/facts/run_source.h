@@ -13,6 +13,7 @@ typedef struct {
     char **argv;
     bool terminal;                        /* somebody watches stdout */
     const char *json;                     /* file for an object of each case, "-" is stdout; NULL: none */
+    const char *timeline;                 /* file for the trace of each case's last step; NULL: none */
     bool strict;                          /* a case that is SKIPPED or NOT VALID is a failure */
     bool verbose;                         /* the report has all lines */
     int ranks, threads;                   /* OpenMP threads per rank */

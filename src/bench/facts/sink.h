@@ -1,4 +1,5 @@
-/* Who is told what happens in a run: the journal, the report, the record, the file of --json, the line XGSW_RESULT. A
+/* Who is told what happens in a run: the journal, the report, the record, the files of --json and --timeline, the line
+ * XGSW_RESULT. A
  * sink has four functions for a case, begin, check, step and end, and two for the run; what it does not need is NULL.
  * Rank 0 has sinks, the other ranks have none. */
 #pragma once
@@ -37,9 +38,9 @@ typedef struct {
     void (*close)(void *state, const run_source *run, const final_counts *n); /* n: NULL if the run is refused */
 } sink;
 
-extern const sink journal_sink, report_sink, record_sink, json_sink, line_sink;
+extern const sink journal_sink, report_sink, record_sink, json_sink, timeline_sink, line_sink;
 
-enum { SINKS = 5 };
+enum { SINKS = 6 };
 typedef struct {
     const run_source *run;
     int open;

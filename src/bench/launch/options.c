@@ -184,7 +184,9 @@ static const char *contradiction(const options *o)
           "--ranks goes with --dry-run, --project and --slice; mpirun -np sets the ranks of a run" },
         { o->step_seconds > 0.0 && !o->dry_run, "--step-seconds goes with --dry-run; a run measures its own" },
         { o->strict && on_paper, "--strict goes with a run; a dry run or a slice judges no case" },
-        { (o->timeline || o->vary) && !o->project, "--timeline and --vary go with --project" },
+        { o->vary && !o->project, "--vary goes with --project" },
+        { o->timeline && asked && !o->project, "--timeline goes with a run or --project: nothing else has times" },
+        { o->timeline && o->json && strcmp(o->timeline, o->json) == 0, "--timeline and --json name the same file" },
         { o->timeline && (o->rank_counts > 1 || strcmp(o->timeline, "-") == 0),
           "--timeline takes one count of ranks, and a file other than stdout, which has the report" },
         { o->json && o->project, "--project prints no JSON" },
@@ -248,6 +250,7 @@ void options_print_help(void)
         "program.\n"
         "--progress: stdout is a terminal, though the launcher hides it.\n"
         "--json FILE: all keys and fields of each case of a run, one object a line; - is stdout.\n"
+        "--timeline FILE: of a run, the last step of each case on rank 0 (its last 16384 operations) as a trace.\n"
         "--strict: a case that is SKIPPED or NOT VALID is a failure.\n"
         "--verbose: the report has all keys and fields of each case.\n"
         "Exit status: 0 all PASSED or SKIPPED, 1 something FAILED or NOT ACCEPTED, 2 refused, 3 nothing trained: all "

@@ -173,7 +173,7 @@ bool project_case(const bench_case *c, const machine_sheet *sheet, FILE *trace, 
         rank[i] = (timeline_rank){ &at[i].measured.prepared, at[i].price };
         times[i].work = rank[i].work, times[i].price = rank[i].price, times[i].trace = trace,
         times[i].number = c->number;
-        trace_stage(trace, c->number, i);
+        trace_process(trace, c->number, "stage", i);
         p->bytes = fmax(p->bytes, (double)at[i].measured.arena.used + memory_room_outside(&at[i].mesh));
     }
     bool over = timeline_run(rank, stages, &o, why, length);

@@ -214,16 +214,20 @@ void json_close(FILE *to)
 }
 
 /* The record may not exist yet; its journal does. */
-static bool open_file(void **state, const run_source *run, char *reason, size_t length)
+FILE *json_open_in_run(const char *name, const run_source *run, char *reason, size_t length)
 {
     char journal[2 * PLACE_LENGTH];
     const record_place *place = run->place;
-    if (!run->json) return true;
-    snprintf(journal, sizeof journal, "%s.journal", run->json);
-    if (!place->none && (is_same_file(journal, place->journal) || is_same_file(run->json, place->journal)))
-        return snprintf(reason, length, "%s is the record: name another file", run->json), false;
-    *state = json_open(run->json, run->deck_name, reason, length);
-    return *state;
+    snprintf(journal, sizeof journal, "%s.journal", name);
+    if (!place->none && (is_same_file(journal, place->journal) || is_same_file(name, place->journal)))
+        return snprintf(reason, length, "%s is the record: name another file", name), NULL;
+    return json_open(name, run->deck_name, reason, length);
+}
+
+static bool open_file(void **state, const run_source *run, char *reason, size_t length)
+{
+    *state = run->json ? json_open_in_run(run->json, run, reason, length) : NULL;
+    return *state || !run->json;
 }
 
 static void write_file(void *state, const case_result *r)

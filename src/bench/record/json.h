@@ -17,6 +17,8 @@ typedef struct {
 /* Opens the file of --json for writing; "-" is stdout. NULL and a sentence in reason: it cannot be written, or is the
  * deck. */
 FILE *json_open(const char *name, const char *deck_path, char *reason, size_t length);
+/* Likewise in a run, where the name may not be that of the record's journal either. */
+FILE *json_open_in_run(const char *name, const run_source *run, char *reason, size_t length);
 /* Closes it unless it is stdout or NULL, and fails if it could not be written. */
 void json_close(FILE *to);
 /* Writes the beginning of an object: all keys of the case with the values that it uses. */

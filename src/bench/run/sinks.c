@@ -4,7 +4,8 @@
 #include "bench/facts/sink.h"
 #include <stdio.h>
 
-static const sink *const row[SINKS] = { &journal_sink, &report_sink, &record_sink, &json_sink, &line_sink };
+static const sink *const row[SINKS] = { &journal_sink, &report_sink,   &record_sink,
+                                        &json_sink,    &timeline_sink, &line_sink };
 
 #define TELL(event, ...)                                                                                               \
     for (int i = 0; i < s->open; i++)                                                                                  \
