@@ -73,7 +73,7 @@ void timeline_open(timeline *t, const timeline_rank *rank, int ranks, const time
     t->meeting = allocate(groups_of(rank, ranks), sizeof *t->meeting, "meetings on paper");
     for (int r = 0; r < ranks; r++) {
         int groups = rank[r].work->order->groups;
-        t->actor[r] = (actor){ .rank = r, .given = &rank[r] };
+        t->actor[r] = (actor){ .rank = r, .given = &rank[r], .ended = true };
         t->actor[r].meeting = allocate(groups, sizeof(meeting *), "the groups of a rank on paper");
         open_lanes(&t->actor[r]);
         for (int i = 0; i < groups; i++) join(t, r, i);

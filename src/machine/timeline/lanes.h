@@ -26,6 +26,7 @@ typedef struct {
     lane lane[HAZARD_QUEUES], *computing;
     uint64_t completed[HAZARD_QUEUES];
     bool ended;        /* something, at this instant */
+    bool changed;      /* what runs, at this instant */
     double told;       /* until when it computed, or its exposed transfers are told */
     meeting **meeting; /* [groups]; owned */
 } actor;

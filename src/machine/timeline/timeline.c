@@ -7,17 +7,19 @@
 
 /* ---- shares ---- */
 
-/* Returns how fast the lane's operation runs next to the others of its rank: 1 by itself. */
+/* Returns how fast the lane's operation runs next to the others of its rank: 1 by itself. Shares are added as integers,
+ * whose sum does not depend on the order of the queues. */
 static double rate_on(const actor *a, const lane *l)
 {
+    const double whole = 0x1p40;
     const price *p = price_of(a, l);
     double most = 1.0;
     for (int r = 0; r < RESOURCES; r++) {
-        double asked = 0.0;
+        int64_t asked = 0;
         if (p->uses[r] == 0.0) continue;
         for (int i = 0; i < HAZARD_QUEUES; i++)
-            if (a->lane[i].stage == RUNS) asked += price_of(a, &a->lane[i])->uses[r];
-        most = fmax(most, asked);
+            if (a->lane[i].stage == RUNS) asked += (int64_t)(whole * price_of(a, &a->lane[i])->uses[r]);
+        most = fmax(most, (double)asked / whole);
     }
     return 1.0 / most;
 }
@@ -39,9 +41,11 @@ static void set_rate(const timeline *t, lane *l, double rate)
     l->since = t->now, l->rate = rate, l->end = t->now + fmax(l->left, 0.0) / rate;
 }
 
-/* What the operations of this rank run at from now on, on the other ranks of their meetings, too. */
+/* Sets the rates of this rank's operations from now on, on the other ranks of their meetings, too. Called once all of
+ * this instant has ended and begun: rates between would depend on the order of queues and ranks, in the last bit. */
 static void set_rates(timeline *t, actor *a)
 {
+    a->changed = false;
     for (int i = 0; i < HAZARD_QUEUES; i++) {
         lane *l = &a->lane[i];
         if (l->stage != RUNS) continue;
@@ -56,18 +60,13 @@ static void set_rates(timeline *t, actor *a)
 static void begin(timeline *t, actor *a, lane *l)
 {
     const price *p = price_of(a, l);
+    a->changed = true;
     l->stage = RUNS;
     l->begin = l->since = t->now;
     l->rate = 1.0;
     l->left = p->fixed + p->seconds * l->stretch;
     l->end = t->now + l->left;
     memcpy(l->path, t->path, sizeof l->path);
-}
-
-static void begin_alone(timeline *t, actor *a, lane *l)
-{
-    begin(t, a, l);
-    set_rates(t, a);
 }
 
 /* The last member has come: all begin, and last as long as the longest. */
@@ -77,7 +76,6 @@ static void begin_meeting(timeline *t, meeting *m)
     for (int i = 0; i < m->members; i++) begin(t, &t->actor[m->rank[i]], m->lane[i]);
     for (int i = 0; i < m->members; i++) left = fmax(left, m->lane[i]->left);
     for (int i = 0; i < m->members; i++) m->lane[i]->left = left, m->lane[i]->end = t->now + left;
-    for (int i = 0; i < m->members; i++) set_rates(t, &t->actor[m->rank[i]]);
     m->here = 0;
 }
 
@@ -96,7 +94,7 @@ static void begin_computing(timeline *t, actor *a, lane *l)
     a->computing = l;
     a->filled = !p->in_waves ? 0 : p->blocks < free ? p->blocks : free;
     l->stretch = stretch_on(t, a, p);
-    begin_alone(t, a, l);
+    begin(t, a, l);
 }
 
 /* Multiprocessors are taken before the peers are there, as a kernel that spins takes them. */
@@ -109,7 +107,7 @@ static bool begin_transfer(timeline *t, actor *a, lane *l)
     l->stretch = 1.0;
     l->meets = m;
     if (!m) {
-        begin_alone(t, a, l);
+        begin(t, a, l);
         return true;
     }
     l->stage = MEETS;
@@ -151,6 +149,14 @@ static void settle(timeline *t, actor *a)
     if (!a->computing && (l = first_ready(a, true))) begin_computing(t, a, l);
 }
 
+static void settle_all(timeline *t)
+{
+    for (int r = 0; r < t->ranks; r++)
+        if (t->actor[r].ended) settle(t, &t->actor[r]);
+    for (int r = 0; r < t->ranks; r++)
+        if (t->actor[r].changed) set_rates(t, &t->actor[r]);
+}
+
 /* ---- ending ---- */
 
 static void add_to_path(lane *l, const price *p, double end)
@@ -188,8 +194,7 @@ static void end_all(timeline *t, actor *a, lane *l)
 {
     meeting none = { .members = 1, .rank = { a->rank }, .lane = { l } }, *m = l->meets ? l->meets : &none;
     for (int i = 0; i < m->members; i++) end(t, &t->actor[m->rank[i]], m->lane[i]);
-    for (int i = 0; i < m->members; i++) set_rates(t, &t->actor[m->rank[i]]);
-    for (int i = 0; i < m->members; i++) t->actor[m->rank[i]].ended = true;
+    for (int i = 0; i < m->members; i++) t->actor[m->rank[i]].ended = t->actor[m->rank[i]].changed = true;
 }
 
 static lane *next_to_end(timeline *t, actor **on)
@@ -209,11 +214,10 @@ bool timeline_run(const timeline_rank *rank, int ranks, const timeline_options *
     actor *a;
     lane *l;
     timeline_open(&t, rank, ranks, o);
-    for (int r = 0; r < ranks; r++) settle(&t, &t.actor[r]);
+    settle_all(&t);
     while ((l = next_to_end(&t, &a))) {
         for (t.now = l->end; l && l->end == t.now; l = next_to_end(&t, &a)) end_all(&t, a, l);
-        for (int r = 0; r < ranks; r++)
-            if (t.actor[r].ended) settle(&t, &t.actor[r]);
+        settle_all(&t);
     }
     bool over = timeline_over(&t, why, length);
     timeline_close(&t);

@@ -35,34 +35,59 @@ static void keep_end(void *me, const timeline_event *e)
     if (e->end > *end) *end = e->end;
 }
 
-/* Seconds of a step of the case on `stages` ranks. */
-static double step_of(const char *keys, int stages)
-{
-    char text[512], why[1024] = "";
+/* A case on paper: the submissions of its ranks, with prices. */
+typedef struct {
+    int ranks;
     measure r[STAGES];
     mesh m[STAGES];
     timeline_rank rank[STAGES];
-    double end[2] = { 0.0, 0.0 };
-    timeline_options o = { .ran = keep_end, .me = end };
+} paper_case;
+
+static paper_case case_open(const char *keys, int ranks)
+{
+    char text[512];
+    paper_case c = { .ranks = ranks };
     snprintf(text, sizeof text,
              "a\nb\nbackend = host\nsize = check\nsteps = 1\ncheck = off\nlayers = 8\nglobal_batch = 8\n%s", keys);
-    deck d = deck_read(&(deck_source){ .name = "deck", .text = text, .length = strlen(text), .ranks = stages });
+    deck d = deck_read(&(deck_source){ .name = "deck", .text = text, .length = strlen(text), .ranks = ranks });
     assert_int_equal(d.messages, 0);
-    for (int i = 0; i < stages; i++) {
+    for (int i = 0; i < ranks; i++) {
         trainer_options given = { .machine = { .kind = MACHINE_HOST, .keeps_order = true } };
-        mesh_open(&m[i], &d.item[0].layout, i, MESH_PAPER);
-        r[i] = measure_case(&d.item[0], &m[i], &given);
-        rank[i] = priced(&r[i], attention_seconds);
-    }
-    bool over = timeline_run(rank, stages, &o, why, sizeof why);
-    if (!over) fail_msg("%s", why);
-    for (int i = 0; i < stages; i++) {
-        free((void *)rank[i].price);
-        measure_free(&r[i]);
-        mesh_close(&m[i]);
+        mesh_open(&c.m[i], &d.item[0].layout, i, MESH_PAPER);
+        c.r[i] = measure_case(&d.item[0], &c.m[i], &given);
+        c.rank[i] = priced(&c.r[i], attention_seconds);
     }
     deck_free(&d);
+    return c;
+}
+
+static void case_close(paper_case *c)
+{
+    for (int i = 0; i < c->ranks; i++) {
+        free((void *)c->rank[i].price);
+        measure_free(&c->r[i]);
+        mesh_close(&c->m[i]);
+    }
+}
+
+/* Seconds of the second step. */
+static double step_seconds(paper_case *c)
+{
+    char why[1024] = "";
+    double end[2] = { 0.0, 0.0 };
+    timeline_options o = { .ran = keep_end, .me = end };
+    for (int i = 0; i < c->ranks; i++) c->rank[i].work = &c->r[i].prepared;
+    if (!timeline_run(c->rank, c->ranks, &o, why, sizeof why)) fail_msg("%s", why);
     return end[1] - end[0];
+}
+
+/* Seconds of a step of the case on `stages` ranks. */
+static double step_of(const char *keys, int stages)
+{
+    paper_case c = case_open(keys, stages);
+    double seconds = step_seconds(&c);
+    case_close(&c);
+    return seconds;
 }
 
 /* Bubble: (p - 1) microbatches on a stage, of interleaved chunks a v-th of that (Narayanan et al. 2021). */
@@ -76,6 +101,131 @@ static void bubbles_are_those_of_the_formulas(void **state)
     assert_true(step_of("[llama3.1-8b]\npipeline = 4\n", STAGES) == all * of_stage);
     assert_true(step_of("[llama3.1-8b]\npipeline = 4\nchunks_per_stage = 2\n", STAGES) ==
                 (MICROBATCHES + (STAGES - 1) / 2.0) * of_stage);
+}
+
+/* One wait is left out after another: no step is longer, and some are shorter. */
+static void a_removed_wait_shortens_the_step(void **state)
+{
+    paper_case c = case_open("[llama3.1-8b]\npipeline = 4\n", STAGES);
+    double whole = step_seconds(&c);
+    int64_t shorter = 0;
+    for (int i = 0; i < STAGES; i++) {
+        submissions *s = c.r[i].prepared.order;
+        for (int64_t k = 0; k < s->waits; k++) {
+            uint64_t serial = s->wait[k].serial;
+            s->wait[k].serial = 0;
+            double seconds = step_seconds(&c);
+            assert_true(seconds <= whole);
+            shorter += seconds < whole;
+            s->wait[k].serial = serial;
+        }
+    }
+    assert_true(shorter > 0);
+    case_close(&c);
+}
+
+/* ---- a hostile order ---- */
+
+/* When each submission of each rank began and ended. */
+typedef struct {
+    const paper_case *of;
+    int order[STAGES]; /* the ranks as they are given */
+    double *time[STAGES];
+} times;
+
+static void keep_times(void *me, const timeline_event *e)
+{
+    times *t = me;
+    int rank = t->order[e->rank];
+    int64_t at = e->what - t->of->r[rank].prepared.order->list;
+    t->time[rank][2 * at] = e->begin, t->time[rank][2 * at + 1] = e->end;
+}
+
+static uint32_t drawn(uint32_t a, uint32_t b)
+{
+    philox_block draw = { { a, b, 0, 0 } };
+    return philox4x32(draw, 3, 1).word[0];
+}
+
+/* Products fill the device, transfers hold some of it, and all share two resources. No two operations take as long. */
+static void hostile_prices(paper_case *c)
+{
+    for (int i = 0; i < c->ranks; i++) {
+        const submissions *s = c->r[i].prepared.order;
+        price *p = (price *)c->rank[i].price;
+        for (int k = 0; k < s->items; k++) {
+            uint32_t draw = drawn((uint32_t)k, (uint32_t)i);
+            bool moves = s->item[k].group >= 0;
+            p[k] = (price){ .seconds = 1e-3 * (1.0 + draw % 97 / 7.0), .fixed = 1e-5 / 3.0, .in_waves = !moves };
+            p[k].uses[0] = 0.1 * (1 + draw / 97 % 9), p[k].uses[1] = moves ? 0.9 : 0.0;
+            p[k].blocks = moves ? 1 + (int)(draw % 4) : 128 + (int)(draw % 4);
+        }
+    }
+}
+
+static void shuffle(int *list, int length, uint32_t seed)
+{
+    for (int i = 0; i < length; i++) list[i] = i;
+    for (int i = length - 1; i > 0; i--) {
+        int k = (int)(drawn((uint32_t)i, seed) % (uint32_t)(i + 1)), other = list[k];
+        list[k] = list[i], list[i] = other;
+    }
+}
+
+/* Gives the queues of a rank other numbers. */
+static void renumber(submissions *s, const int *to)
+{
+    const submissions old = *s;
+    for (int64_t i = 0; i < s->length; i++) s->list[i].queue = (uint8_t)to[s->list[i].queue];
+    for (int64_t i = 0; i < s->waits; i++) s->wait[i].queue = to[s->wait[i].queue];
+    for (int i = 0; i < HAZARD_QUEUES; i++) s->of_queue[to[i]] = old.of_queue[i], s->yields[to[i]] = old.yields[i];
+}
+
+/* The same case with its ranks in this order. */
+static times hostile_times(const paper_case *c, const int *order)
+{
+    char why[1024] = "";
+    times t = { .of = c };
+    timeline_rank rank[STAGES];
+    timeline_options o = { 132, keep_times, &t };
+    for (int i = 0; i < c->ranks; i++) {
+        t.order[i] = order[i];
+        t.time[i] = calloc((size_t)c->r[i].prepared.order->length, 2 * sizeof(double));
+        rank[i] = (timeline_rank){ &c->r[order[i]].prepared, c->rank[order[i]].price };
+    }
+    if (!timeline_run(rank, c->ranks, &o, why, sizeof why)) fail_msg("%s", why);
+    return t;
+}
+
+static void assert_same_in_any_order(const char *keys)
+{
+    enum { ORDERS = 50 };
+    static const int as_they_are[STAGES] = { 0, 1, 2, 3 };
+    paper_case c = case_open(keys, STAGES);
+    hostile_prices(&c);
+    times want = hostile_times(&c, as_they_are);
+    for (uint32_t seed = 0; seed < ORDERS; seed++) {
+        int order[STAGES], numbers[HAZARD_QUEUES];
+        shuffle(order, STAGES, seed);
+        for (int i = 0; i < STAGES; i++) {
+            shuffle(numbers, HAZARD_QUEUES, ORDERS * (uint32_t)(i + 1) + seed);
+            renumber(c.r[i].prepared.order, numbers);
+        }
+        times got = hostile_times(&c, order);
+        for (int i = 0; i < STAGES; i++) {
+            size_t bytes = 2 * sizeof(double) * (size_t)c.r[i].prepared.order->length;
+            assert_memory_equal(got.time[i], want.time[i], bytes);
+            free(got.time[i]);
+        }
+    }
+    for (int i = 0; i < STAGES; i++) free(want.time[i]);
+    case_close(&c);
+}
+
+static void a_hostile_order_changes_nothing(void **state)
+{
+    assert_same_in_any_order("[llama3.1-8b]\nshard = 2\ntensor = 2\n");
+    assert_same_in_any_order("[llama3.1-8b]\ncontext = 2\npipeline = 2\nchunks_per_stage = 2\n");
 }
 
 /* ---- queues by hand ---- */
@@ -221,6 +371,8 @@ static void who_waits_for_whom_is_said(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(bubbles_are_those_of_the_formulas),
+                                        cmocka_unit_test(a_removed_wait_shortens_the_step),
+                                        cmocka_unit_test(a_hostile_order_changes_nothing),
                                         cmocka_unit_test(the_last_one_begins_a_transfer),
                                         cmocka_unit_test(a_resident_block_doubles_a_product_that_fills_the_device),
                                         cmocka_unit_test(what_ends_at_one_time_is_free_at_that_time),
