@@ -32,18 +32,30 @@ tensor sequence_gather(const sequence_parallel *p, const char *name, tensor part
     return sequence_gather_end(p, &x, p->queues.compute);
 }
 
-/* The sum is made where its parts arrive, beside the product of the next strip. */
-static mark scatter_strip(const sequence_parallel *p, const char *name, const scattered_sum *x, int j)
+/* Sends the partial sums of strip j when they are computed. */
+static mark send_strip(const sequence_parallel *p, const char *name, const scattered_sum *x, int j)
 {
-    scattered_sum of = { strip(p, x->partial, j), strip(p, x->parts, j), strip(p, x->out, j) };
-    return queues_scatter_sum(&p->queues, p->queues.tensor, name, p->ranks, of);
+    const queues *l = &p->queues;
+    queue_follow(l->tensor, l->compute);
+    return submit(l->tensor, name, all_to_all_op(p->ranks, strip(p, x->parts, j), strip(p, x->partial, j)));
+}
+
+/* Adds the parts of each strip when they have arrived, on the compute queue. On the tensor queue a sum would wait for
+ * the running product, and the next strip's transfer for the sum. */
+static void add_strips(const sequence_parallel *p, const char *name, const scattered_sum *x, const mark *arrived)
+{
+    queue *q = p->queues.compute;
+    for (int j = 0; j < p->strips; j++) {
+        queue_wait(q, arrived[j]);
+        submit(q, name, sum_parts_op(strip(p, x->out, j), strip(p, x->parts, j)));
+    }
 }
 
 void sequence_scatter(const sequence_parallel *p, const char *name, scattered_sum x)
 {
-    mark done = { 0 };
-    for (int j = 0; j < p->strips; j++) done = scatter_strip(p, name, &x, j);
-    queue_wait(p->queues.compute, done);
+    mark sent[STRIPS_MOST];
+    for (int j = 0; j < p->strips; j++) sent[j] = send_strip(p, name, &x, j);
+    add_strips(p, name, &x, sent);
 }
 
 tensor gather_matmul(const sequence_parallel *p, const char *name, gathered_product x)
@@ -60,14 +72,15 @@ tensor gather_matmul(const sequence_parallel *p, const char *name, gathered_prod
 
 static void matmul_scatter_strips(const sequence_parallel *p, const char *name, const scattered_product *x)
 {
-    mark done = { 0 };
+    mark sent[STRIPS_MOST];
     tensor partial = tensor_rows(x->sum.partial), a = tensor_rows(x->a);
     tensor bias = p->ranks->rank == 0 ? x->bias : tensor_none();
     for (int j = 0; j < p->strips; j++) {
         submit(p->queues.compute, name, matmul_bias_op(strip(p, partial, j), strip(p, a, j), x->w, bias));
-        done = scatter_strip(p, name, &x->sum, j);
+        sent[j] = send_strip(p, name, &x->sum, j);
+        queues_wait_unless_overlap(&p->queues, sent[j]);
     }
-    queue_wait(p->queues.compute, done);
+    add_strips(p, name, &x->sum, sent);
 }
 
 void matmul_scatter(const sequence_parallel *p, const char *name, scattered_product x)

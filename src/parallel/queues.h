@@ -5,9 +5,9 @@
 typedef struct {
     machine *machine;
     bool overlap;       /* communication beside computation */
-    queue *compute;     /* kernels and products */
+    queue *compute;     /* kernels, products, and the sums over tensor ranks */
     queue *weight;      /* products that are weight gradients; compute itself, if they have no queue of their own */
-    queue *tensor;      /* transfers of the tensor axis, and the sums of what they bring */
+    queue *tensor;      /* transfers of the tensor axis */
     queue *gradient;    /* gradients summed and weights gathered over data, shard and context ranks */
     queue *context;     /* transfers of the context axis, and the sums of what they bring */
     queue *link[LINKS]; /* activations and gradients between pipeline stages, one for each link */
