@@ -11,6 +11,7 @@
 #include "bench/launch/options.h"
 #include "bench/launch/truth.h"
 #include "bench/paper/dry_run.h"
+#include "bench/project/calibrate.h"
 #include "bench/project/project.h"
 #include "bench/project/trace.h"
 #include "bench/record/json.h"
@@ -136,6 +137,7 @@ static int paper_run_at(const paper_run *p, int ranks)
     if (!own.fp8) source.cuda_without_fp8 = "this GPU has no FP8";
     if (why[0]) source.cuda_missing = why;
     if (o->on_host) source.cuda_missing = "--on-host takes no GPU";
+    if (p->sheet.host) source.cuda_missing = "the sheet describes a host";
     deck d = deck_read(&source);
     int status = d.messages   ? refuse_deck(&d)
                  : o->slice   ? slice_all(p, &d)
@@ -225,6 +227,14 @@ static bool is_watched(const options *o)
     return o->progress || (here.rank < 0 && here.local < 0 && isatty(STDOUT_FILENO));
 }
 
+static int calibrate_deck(const deck *d, const options *o)
+{
+    static const double usual_seconds = 0.2;
+    char why[1024] = "";
+    double seconds = o->sustained > 0.0 ? o->sustained : usual_seconds;
+    return calibrate(d, o->sheet, seconds, why, sizeof why) ? STATUS_PASSED : refuse(why);
+}
+
 static int run_deck(const deck_file *f, const options *o, const process *p)
 {
     session s = { .run = { .argc = p->argc,
@@ -240,7 +250,10 @@ static int run_deck(const deck_file *f, const options *o, const process *p)
                            .verbose = o->verbose } };
     deck d = read_deck(f, &s.devices);
     bool unsuited = !d.messages && deck_on_cuda(&d) && s.devices.refused[0];
-    int status = d.messages ? refuse_deck(&d) : unsuited ? refuse(s.devices.refused) : session_run(&s, &d);
+    int status = d.messages     ? refuse_deck(&d)
+                 : unsuited     ? refuse(s.devices.refused)
+                 : o->calibrate ? calibrate_deck(&d, o)
+                                : session_run(&s, &d);
     free(s.devices.device);
     deck_free(&d);
     return status;

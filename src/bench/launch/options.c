@@ -80,13 +80,14 @@ static const struct {
     const char *name;
     size_t flag;
 } flags[] = {
-    { "--help", offsetof(options, help) },       { "-h", offsetof(options, help) },
-    { "--version", offsetof(options, version) }, { "--fields", offsetof(options, fields) },
-    { "--dry-run", offsetof(options, dry_run) }, { "--schedule", offsetof(options, schedule) },
-    { "--on-host", offsetof(options, on_host) }, { "--progress", offsetof(options, progress) },
-    { "--strict", offsetof(options, strict) },   { "--verbose", offsetof(options, verbose) },
-    { "--rules", offsetof(options, rules) },     { "--slice", offsetof(options, slice) },
-    { "--stages", offsetof(options, stages) },   { "--project", offsetof(options, project) },
+    { "--help", offsetof(options, help) },           { "-h", offsetof(options, help) },
+    { "--version", offsetof(options, version) },     { "--fields", offsetof(options, fields) },
+    { "--dry-run", offsetof(options, dry_run) },     { "--schedule", offsetof(options, schedule) },
+    { "--on-host", offsetof(options, on_host) },     { "--progress", offsetof(options, progress) },
+    { "--strict", offsetof(options, strict) },       { "--verbose", offsetof(options, verbose) },
+    { "--rules", offsetof(options, rules) },         { "--slice", offsetof(options, slice) },
+    { "--stages", offsetof(options, stages) },       { "--project", offsetof(options, project) },
+    { "--calibrate", offsetof(options, calibrate) },
 };
 
 /* Options with a value, what reads it, and what is said where it is missing. */
@@ -175,9 +176,10 @@ static const char *contradiction(const options *o)
     } rule[] = {
         { (!asked || on_paper) && !o->deck, "no deck is given: try xgsw gsw.dat, or --help" },
         { o->slice + o->dry_run + o->project > 1, "--dry-run, --project and --slice are runs of their own: give one" },
-        { o->project != (o->sheet != NULL), "--project needs --sheet NAME, as in --sheet dgx-h100, and only it does" },
+        { (o->project || o->calibrate) != (o->sheet != NULL),
+          "--project and --calibrate need --sheet NAME, and only they" },
         { o->slice && o->rank_counts != 1, "--slice needs --ranks N, the ranks of the case, as in --ranks 512" },
-        { (o->stages || o->rank >= 0 || o->sustained > 0.0) && !o->slice,
+        { (o->stages || o->rank >= 0 || (o->sustained > 0.0 && !o->calibrate)) && !o->slice,
           "--rank, --stages and --seconds go with --slice" },
         { o->stages && o->rank >= 0, "--stages takes a rank of each stage, --rank names one: give one of them" },
         { o->rank_counts && !on_paper,

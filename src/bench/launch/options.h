@@ -5,7 +5,7 @@
 
 enum { OPTION_RANKS = 64 };
 typedef struct {
-    bool help, version, keys, fields, rules, list, dry_run, project, schedule, slice, stages;
+    bool help, version, keys, fields, rules, list, dry_run, project, calibrate, schedule, slice, stages;
     const char *deck, *replay, *json;     /* NULL: not given */
     const char *name;                     /* the one key or workload that is asked for; NULL: all */
     int ranks[OPTION_RANKS], rank_counts; /* --ranks N[,N...]; 0 counts: as many as there are */

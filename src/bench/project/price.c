@@ -2,6 +2,7 @@
 #include "bench/project/price.h"
 #include "base/memory.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static double expected(const pricing *p, sheet_term t) { return p->sheet->term[t].value[EXPECTED]; }
@@ -182,16 +183,89 @@ static price transfer_price(const pricing *p, const op *o, const group *g)
 {
     group_place place = place_of(g, p->sheet->device->domain);
     bool copied = o->kind == OP_ALL_GATHER || o->kind == OP_ALL_TO_ALL;
-    if (g->size == 1) return (price){ .seconds = 0.0 };
     return copied && !place.outside ? copied_price(p, bytes_sent(o, g)) : kernel_price(p, o, g, place);
 }
 
-price price_of_op(const pricing *p, const op *o, const group *g)
+/* ---- listed times ---- */
+
+const char *operation_key(const op *o, char text[OPERATION_KEY])
 {
+    int used = snprintf(text, OPERATION_KEY, "%s ", op_kind_name(o->kind));
+    for (int i = 0; i < o->operands; i++) {
+        const tensor *t = &o->operand[i].tensor;
+        if (!tensor_present(t) || used > OPERATION_KEY - 80) continue;
+        used += snprintf(text + used, (size_t)(OPERATION_KEY - used), "%s%s", i ? "," : "", dtype_name(t->type));
+        for (int k = 0; k < (int)t->dims; k++)
+            used +=
+                snprintf(text + used, (size_t)(OPERATION_KEY - used), "%c%lld", k ? 'x' : '[', (long long)t->dim[k]);
+        used += snprintf(text + used, (size_t)(OPERATION_KEY - used), "]");
+    }
+    return text;
+}
+
+double operation_work(const op *o) { return op_flops(o) > 0.0 ? op_flops(o) : memory_bytes(o); }
+
+/* Do two keys have the same kind, and the same format of the first and second operand? */
+static bool keys_alike(const char *a, const char *b)
+{
+    size_t kind = strcspn(a, "["), other = strcspn(b, "[");
+    const char *second = strchr(a, ','), *others = strchr(b, ',');
+    if (kind != other || strncmp(a, b, kind) != 0 || !second != !others) return false;
+    return !second || strncmp(second, others, strcspn(second, "[")) == 0;
+}
+
+/* Seconds of that work: of the same key, or on the line through the nearest smaller and larger work of keys that are
+ * alike, in proportion beyond them. NaN: none is alike. */
+static double listed_seconds(const listed_time *list, int count, const char *key, double work, bool exact)
+{
+    const listed_time *below = NULL, *above = NULL;
+    for (int i = 0; i < count; i++) {
+        const listed_time *x = &list[i];
+        if (exact && strcmp(x->key, key) == 0) return x->seconds;
+        if (exact ? !keys_alike(x->key, key) : strcmp(x->key, key) != 0) continue;
+        if (x->work <= work && (!below || x->work > below->work)) below = x;
+        if (x->work >= work && (!above || x->work < above->work)) above = x;
+    }
+    if (!below && !above) return NAN;
+    if (!below) return exact ? above->seconds * work / above->work : above->seconds;
+    if (!above) return below->seconds * work / below->work;
+    if (above->work == below->work) return below->seconds;
+    return below->seconds + (above->seconds - below->seconds) * (work - below->work) / (above->work - below->work);
+}
+
+static void note_missing(pricing *p, const char *key)
+{
+    size_t used = strlen(p->missing);
+    int kind = (int)strcspn(key, " ");
+    if (!strstr(p->missing, key))
+        snprintf(p->missing + used, MISSING_TEXT - used, "%s%.*s", used ? ", " : "", kind, key);
+}
+
+/* What the sheet lists for it. Returns whether it does. */
+static bool listed_price(pricing *p, const op *o, const group *g, price *to)
+{
+    const machine_sheet *s = p->sheet;
+    char key[OPERATION_KEY];
+    if (g) snprintf(key, sizeof key, "%s %d", op_kind_name(o->kind), g->size);
+    double seconds = g ? listed_seconds(s->transfer, s->transfers, key, whole_bytes(o), false)
+                       : listed_seconds(s->operation, s->operations, operation_key(o, key), operation_work(o), true);
+    if (isnan(seconds) && s->host && o->origin.step >= 0) note_missing(p, key);
+    if (isnan(seconds)) return false;
+    to->term = g ? TERM_TRANSFERS : TERM_OPERATIONS;
+    to->fixed_term = to->term;
+    to->seconds = seconds * s->term[to->term].value[EXPECTED];
+    if (s->host) to->uses[USES_THREAD] = 1.0;
+    return true;
+}
+
+price price_of_op(pricing *p, const op *o, const group *g)
+{
+    price x = { .seconds = 0.0 };
+    if ((g && g->size == 1) || listed_price(p, o, g, &x) || p->sheet->host) return x;
     return g ? transfer_price(p, o, g) : computing_price(p, o);
 }
 
-price *prices_of(const pricing *p, const preparation *work)
+price *prices_of(pricing *p, const preparation *work)
 {
     const submissions *s = work->order;
     price *list = allocate(s->items, sizeof *list, "prices of operations");

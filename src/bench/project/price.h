@@ -6,21 +6,31 @@
  * transfers. Attention: flops at its rate. Other computing operations: the bytes that they read and write at the rate
  * of memory, after the gap between two kernels.
  * Transfers: latency, then the bytes that leave a rank at the rate of the slowest of link, network and thread blocks;
- * what is gathered or exchanged within an NVLink domain is moved by copy engines. */
+ * what is gathered or exchanged within an NVLink domain is moved by copy engines.
+ *
+ * Operations that a sheet lists take their listed time; those of a listed kind and format with other operands are
+ * interpolated by their work. On a host, transfers use the rank's thread as computing does. */
 #pragma once
 #include "machine/timeline/priced.h"
 #include "plan/model/room.h"
 #include "plan/sheet/sheet.h"
 
-enum { USES_MEMORY, USES_NVLINK, USES_NETWORK };
+enum { USES_MEMORY, USES_NVLINK, USES_NETWORK, USES_THREAD };
 
-/* What prices depend on beyond the operation. */
+/* What prices depend on beyond the operation. missing: names of operations that the sheet has no term for. */
+enum { MISSING_TEXT = 200 };
 typedef struct {
     const machine_sheet *sheet;
     const transfer_room *room;
+    char missing[MISSING_TEXT];
 } pricing;
 
+/* Writes an operation as a sheet lists it: "matmul f32[512,256],f32[512,512]"; returns text. */
+const char *operation_key(const op *o, char text[OPERATION_KEY]);
+/* Flops, or bytes where it has none. */
+double operation_work(const op *o);
+
 /* g: the transfer's group; NULL: it computes. */
-price price_of_op(const pricing *p, const op *o, const group *g);
+price price_of_op(pricing *p, const op *o, const group *g);
 /* Prices of all items of a rank's submissions; owned by the caller. */
-price *prices_of(const pricing *p, const preparation *work);
+price *prices_of(pricing *p, const preparation *work);

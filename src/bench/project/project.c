@@ -127,6 +127,7 @@ typedef struct {
     mesh mesh;
     measure measured;
     transfer_room room;
+    pricing pricing;
     price *price;
 } projected_stage;
 
@@ -136,8 +137,9 @@ static void open_stage(projected_stage *s, const bench_case *c, int at, const ma
     o.machine.keeps_order = true;
     mesh_open(&s->mesh, &c->layout, at * (c->layout.ranks / c->layout.degree[AXIS_PIPELINE]), MESH_PAPER);
     s->measured = measure_case(c, &s->mesh, &o);
-    s->room = room_of(c, at, room_moved_within(&c->layout, sheet->device->domain));
-    s->price = prices_of(&(pricing){ sheet, &s->room }, &s->measured.prepared);
+    s->room = room_of(c, at, room_moved_within(&c->layout, sheet->host ? 1 : sheet->device->domain));
+    s->pricing = (pricing){ .sheet = sheet, .room = &s->room };
+    s->price = prices_of(&s->pricing, &s->measured.prepared);
 }
 
 static void close_stage(projected_stage *s)
@@ -151,8 +153,8 @@ static void close_stage(projected_stage *s)
 static const char *obstacle(const bench_case *c, const machine_sheet *sheet)
 {
     if (c->layout.degree[AXIS_PIPELINE] > TIMELINE_RANKS) return "a projection takes at most 32 pipeline stages";
-    if (c->precision == PRECISION_FP8 && sheet->device->fp8 == 0.0) return "the sheet's device has no FP8";
-    return c->backend == BACKEND_HOST ? "it runs on the host; sheets describe GPUs" : NULL;
+    if (c->precision == PRECISION_FP8 && !sheet->host && sheet->device->fp8 == 0.0) return "the sheet's device has no FP8";
+    return (c->backend == BACKEND_HOST) != sheet->host ? "the deck and the sheet are of different machines" : NULL;
 }
 
 bool project_case(const bench_case *c, const machine_sheet *sheet, FILE *trace, projection *p, char *why, size_t length)
@@ -167,10 +169,11 @@ bool project_case(const bench_case *c, const machine_sheet *sheet, FILE *trace, 
     timeline_rank *rank = allocate(stages, sizeof *rank, "ranks on paper");
     stage_times *times = allocate(stages, sizeof *times, "times on paper");
     *p = (projection){ .seconds = 0.0 };
-    timeline_options o = { (int)sheet->term[TERM_MULTIPROCESSORS].value[EXPECTED], keep, times };
+    timeline_options o = { sheet->host ? 0 : (int)sheet->term[TERM_MULTIPROCESSORS].value[EXPECTED], keep, times };
     for (int i = 0; i < stages; i++) {
         open_stage(&at[i], c, i, sheet);
         rank[i] = (timeline_rank){ &at[i].measured.prepared, at[i].price };
+        if (!p->missing[0]) memcpy(p->missing, at[i].pricing.missing, sizeof p->missing);
         times[i].work = rank[i].work, times[i].price = rank[i].price, times[i].trace = trace,
         times[i].number = c->number;
         trace_process(trace, c->number, "stage", i);

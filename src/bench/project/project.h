@@ -1,6 +1,6 @@
 /* The step of a case on paper, in seconds. */
 #pragma once
-#include "bench/launch/options.h"
+#include "bench/project/price.h"
 #include "plan/deck/deck.h"
 #include "plan/sheet/sheet.h"
 #include <stdio.h>
@@ -26,10 +26,11 @@ typedef struct {
     double seconds, least, most; /* of a step: band: the root of the sum of squares of what each term can change */
     double went[WENTS];          /* of that rank */
     exposed_axis exposed[PROJECTED_AXES];
-    double estimated;   /* of its products, seconds that no listed shape gives */
-    double bytes;       /* of the rank that takes most memory, with what libraries take */
-    double term[TERMS]; /* of the longest chain of operations that makes a step */
-    int busiest;        /* that stage */
+    char missing[MISSING_TEXT]; /* operations that the sheet has no term for; they take no time here */
+    double estimated;           /* of its products, seconds that no listed shape gives */
+    double bytes;               /* of the rank that takes most memory, with what libraries take */
+    double term[TERMS];         /* of the longest chain of operations that makes a step */
+    int busiest;                /* that stage */
 } projection;
 
 /* Runs two steps of one rank of each stage; the second counts. trace: where it is written as it ran, or NULL.

@@ -11,6 +11,7 @@ static const char *const went_names[WENTS] = { "products", "attention", "memory-
 
 static double mfu_of(const bench_case *c, const machine_sheet *s, double seconds)
 {
+    if (s->host) return (double)NAN;
     return 100.0 * model_flops_utilization(c->global_batch, c->recipe_flops_per_sequence, seconds, c->layout.ranks,
                                            gpu_peak(s->device->name, c->precision));
 }
@@ -19,7 +20,7 @@ static void print_published(const bench_case *c, const machine_sheet *s)
 {
     for (int i = 0; recipe_at(i); i++) {
         const recipe_row *row = recipe_at(i);
-        if (!recipe_is_origin(row, c) || !device_is(s->device->name, row->gpu)) continue;
+        if (!recipe_is_origin(row, c) || s->host || !device_is(s->device->name, row->gpu)) continue;
         say("  published   %.3f s a step, MFU %.1f %%, on %d %s\n", row->step_seconds, mfu_of(c, s, row->step_seconds),
             row->gpus, row->gpu);
     }
@@ -72,16 +73,20 @@ static void print_case(const bench_case *c, const machine_sheet *s, const projec
         plural(c->layout.ranks), s->name);
     say("  step        %.5g s, from %.5g to %.5g; %.0f tokens/s", p->seconds, p->least, p->most,
         tokens_per_second(c->model.sequence, c->global_batch, p->seconds));
-    if (gpu_peak(s->device->name, c->precision) > 0.0)
+    if (!s->host && gpu_peak(s->device->name, c->precision) > 0.0)
         say(", MFU %.1f %%, from %.1f to %.1f", mfu_of(c, s, p->seconds), mfu_of(c, s, p->most),
             mfu_of(c, s, p->least));
     say("\n");
+    if (p->missing[0]) say("  NOT PRICED  %s: the sheet has no term for them\n", p->missing);
     print_published(c, s);
     print_time(p);
     print_terms(s, p);
     print_origins(s, p);
-    say("  memory      %.1f GB on the rank that takes most, of %.0f GB%s\n", p->bytes / 1e9,
-        s->device->memory_bytes / 1e9, p->bytes > s->device->memory_bytes ? ": DOES NOT FIT" : "");
+    say("  memory      %.1f GB on the rank that takes most", p->bytes / 1e9);
+    if (s->host) say("\n");
+    else
+        say(", of %.0f GB%s\n", s->device->memory_bytes / 1e9,
+            p->bytes > s->device->memory_bytes ? ": DOES NOT FIT" : "");
 }
 
 /* The step with one term at its least and at its most, everything else as expected. */

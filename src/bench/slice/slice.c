@@ -26,7 +26,7 @@ static void add_work(slice *s, const preparation *noted, bool indices)
 }
 
 /* Copy engines are taken to move what lies within an NVLink domain of the device. */
-static slice slice_open(const bench_case *c, int rank, double seconds)
+slice slice_open(const bench_case *c, int rank, double seconds)
 {
     mesh m;
     const trainer_options o = { .machine = case_machine(c) };
@@ -49,7 +49,7 @@ static slice slice_open(const bench_case *c, int rank, double seconds)
     return s;
 }
 
-static void slice_close(slice *s)
+void slice_close(slice *s)
 {
     preparation_free(&s->work);
     free(s->time);

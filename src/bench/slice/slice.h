@@ -27,6 +27,9 @@ typedef struct {
     sustained *time; /* [work.notes] */
 } slice;
 
+/* One rank of a case, whose operations run for so many seconds. */
+slice slice_open(const bench_case *c, int rank, double seconds);
+void slice_close(slice *s);
 /* Times all operations whose times are NaN. */
 void slice_measure(slice *s);
 /* Prints the slice as a table with sums, and writes it: one object for the rank, then one for each operation. */

@@ -24,6 +24,8 @@ static const struct {
     [TERM_THREAD_BLOCK] = { "thread_block", "GB/s", 1e9, true },
     [TERM_COPY_LATENCY] = { "copy_latency", "us", 1e-6, false },
     [TERM_KERNEL_LATENCY] = { "kernel_latency", "us", 1e-6, false },
+    [TERM_OPERATIONS] = { "operations", "times", 1.0, false },
+    [TERM_TRANSFERS] = { "transfers", "times", 1.0, false },
 };
 static const char *const origins[ORIGINS] = { "measured", "published", "assumed" };
 
@@ -71,6 +73,8 @@ static void take_device(reader *r, text_view rest)
     char name[32], why[256];
     if (r->sheet->device) complain(r, "device is there already; %s is another%s", rest, "");
     text_copy(name, sizeof name, rest);
+    r->sheet->host = text_equal(rest, "host");
+    if (r->sheet->host) return;
     r->sheet->device = device_named(name, why, sizeof why);
     if (!r->sheet->device) complain(r, "device %s is none of those that ./xgsw --list names%s", rest, "");
 }
@@ -90,6 +94,26 @@ static void take_product(reader *r, text_view rest)
         s->product = reallocate(s->product, s->products + 1, sizeof *s->product, "products of a sheet");
         s->product[s->products++] = (listed_product){ (int64_t)number[0], (int64_t)number[1], (int64_t)number[2],
                                                       text_equal(format, "fp8"), 1e-6 * number[3] };
+    }
+}
+
+/* "KIND OPERANDS WORK us SECONDS", or "KIND RANKS BYTES us SECONDS" */
+static void take_time(reader *r, text_view rest, listed_time **list, int *count)
+{
+    listed_time x;
+    text_view whole = rest, kind = text_word(&rest), operands = text_word(&rest);
+    text_view key = { kind.at, (size_t)(operands.at - kind.at) + operands.length };
+    if (!text_copy(x.key, sizeof x.key, key) || operands.length == 0) {
+        complain(r, "%s: give a kind, then operands or ranks%s", whole, "");
+        return;
+    }
+    if (!take_number(r, &rest, &x.work)) return;
+    text_view unit = text_word(&rest);
+    if (!text_equal(unit, "us")) complain(r, "%s: a time is in us%s", unit, "");
+    else if (take_number(r, &rest, &x.seconds)) {
+        x.seconds *= 1e-6;
+        *list = reallocate(*list, *count + 1, sizeof x, "times of a sheet");
+        (*list)[(*count)++] = x;
     }
 }
 
@@ -144,15 +168,21 @@ static void take_line(reader *r, text_view line)
     if (t < TERMS) take_term(r, t, rest);
     else if (text_equal(word, "device")) take_device(r, text_trim(rest));
     else if (text_equal(word, "product")) take_product(r, rest);
+    else if (text_equal(word, "op")) take_time(r, rest, &r->sheet->operation, &r->sheet->operations);
+    else if (text_equal(word, "transfer")) take_time(r, rest, &r->sheet->transfer, &r->sheet->transfers);
     else complain_unknown(r, word);
 }
 
 static void complain_missing(reader *r)
 {
+    const machine_sheet *s = r->sheet;
     r->line = 0;
-    if (!r->sheet->device) complain(r, "%s is missing: a row of ./xgsw --list%s", text_of("device"), "");
-    for (int t = 0; t < TERMS; t++)
-        if (!r->sheet->term[t].line) complain(r, "%s is missing, in %s", text_of(terms[t].name), terms[t].unit);
+    if (!s->device && !s->host) complain(r, "%s is missing: a row of ./xgsw --list, or host%s", text_of("device"), "");
+    for (int t = 0; t < TERMS; t++) {
+        bool listed = t == TERM_OPERATIONS ? s->operations > 0 : s->transfers > 0;
+        bool needed = t < TERM_OPERATIONS ? !s->host : s->host || listed;
+        if (needed && !s->term[t].line) complain(r, "%s is missing, in %s", text_of(terms[t].name), terms[t].unit);
+    }
 }
 
 int sheet_read(machine_sheet *s, const char *name, const char *text,
@@ -171,4 +201,9 @@ int sheet_read(machine_sheet *s, const char *name, const char *text,
     return r.mistakes;
 }
 
-void sheet_free(machine_sheet *s) { free(s->product); }
+void sheet_free(machine_sheet *s)
+{
+    free(s->product);
+    free(s->operation);
+    free(s->transfer);
+}

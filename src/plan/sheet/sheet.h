@@ -4,8 +4,15 @@
  *     nvlink GB/s 370 300 380 published NCCL's developers, nccl-tests issue 212
  *     product 256 2048 16384 bf16 us 54.02
  *
+ *     op matmul f32[512,256],f32[512,512],f32[512,256] 1.3e8 us 950.2
+ *     transfer all_gather 2 65536 us 31.5
+ *
  * A term has its unit, what is expected, the least and the most that it may be, and an origin: measured, published or
- * assumed, then where or why. The origin of listed products is that of the term product_shape. `#` begins a comment. */
+ * assumed, then where or why. The origin of listed products is that of the term product_shape, that of operations and
+ * transfers, which `--calibrate` lists, that of the term operations and of the term transfers. An operation has its
+ * kind, its operands and its work: flops, or bytes where it has none. A transfer has its kind, ranks and bytes of an
+ * operand. `device host` is a machine whose ranks are processes; it needs these two terms and no others. `#` begins a
+ * comment. */
 #pragma once
 #include "base/text.h"
 #include "plan/bench_case.h"
@@ -29,6 +36,8 @@ typedef enum {
     TERM_THREAD_BLOCK,
     TERM_COPY_LATENCY,
     TERM_KERNEL_LATENCY,
+    TERM_OPERATIONS,
+    TERM_TRANSFERS,
     TERMS
 } sheet_term;
 
@@ -49,9 +58,19 @@ typedef struct {
     double seconds;
 } listed_product;
 
+/* A measured operation, alone; key: as in the line, from the kind to the operands. Or a transfer; key: kind, ranks. */
+enum { OPERATION_KEY = 400 };
+typedef struct {
+    char key[OPERATION_KEY];
+    double work, seconds; /* flops or bytes */
+} listed_time;
+
 typedef struct {
     char name[64];
+    bool host; /* then there is no device */
     const device_row *device;
+    listed_time *operation, *transfer; /* owned */
+    int operations, transfers;
     term_entry term[TERMS];
     listed_product *product; /* [products]; owned */
     int products;
