@@ -99,7 +99,7 @@ static void measure_kind(FILE *to, const transfer_bench *b, op_kind kind)
 static void measure_transfers(FILE *to)
 {
     mesh m;
-    mesh_layout l = { .ranks = world_ranks() };
+    mesh_layout l = { .ranks = world_ranks(), .expert = 1 };
     for (int a = 0; a < AXES; a++) l.degree[a] = 1;
     l.degree[AXIS_TENSOR] = l.ranks;
     l.chunks_per_stage = 1;

@@ -233,12 +233,11 @@ static double listed_seconds(const listed_time *list, int count, const char *key
     return below->seconds + (above->seconds - below->seconds) * (work - below->work) / (above->work - below->work);
 }
 
-static void note_missing(pricing *p, const char *key)
+static void note_missing(pricing *p, op_kind kind)
 {
     size_t used = strlen(p->missing);
-    int kind = (int)strcspn(key, " ");
-    if (!strstr(p->missing, key))
-        snprintf(p->missing + used, MISSING_TEXT - used, "%s%.*s", used ? ", " : "", kind, key);
+    if (strstr(p->missing, op_kind_name(kind))) return;
+    snprintf(p->missing + used, MISSING_TEXT - used, "%s%s", used ? ", " : "", op_kind_name(kind));
 }
 
 /* What the sheet lists for it. Returns whether it does. */
@@ -249,7 +248,7 @@ static bool listed_price(pricing *p, const op *o, const group *g, price *to)
     if (g) snprintf(key, sizeof key, "%s %d", op_kind_name(o->kind), g->size);
     double seconds = g ? listed_seconds(s->transfer, s->transfers, key, whole_bytes(o), false)
                        : listed_seconds(s->operation, s->operations, operation_key(o, key), operation_work(o), true);
-    if (isnan(seconds) && s->host && o->origin.step >= 0) note_missing(p, key);
+    if (isnan(seconds) && s->host && o->origin.step >= 0) note_missing(p, o->kind);
     if (isnan(seconds)) return false;
     to->term = g ? TERM_TRANSFERS : TERM_OPERATIONS;
     to->fixed_term = to->term;
