@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "base/interrupt.h"
 #include "base/say.h"
+#include "bench/calibrate/calibrate.h"
 #include "bench/check/replay.h"
 #include "bench/facts/fields.h"
 #include "bench/facts/rules.h"
@@ -11,7 +12,6 @@
 #include "bench/launch/options.h"
 #include "bench/launch/truth.h"
 #include "bench/paper/dry_run.h"
-#include "bench/project/calibrate.h"
 #include "bench/project/project.h"
 #include "bench/project/trace.h"
 #include "bench/record/json.h"
@@ -158,11 +158,13 @@ static void refuse_line(void *file, int line, const char *sentence)
     refuse(text);
 }
 
-/* Reads the sheet of that name, of inputs/machines/. Returns whether it has no mistakes. */
+/* Reads the sheet of that name, of inputs/machines/, or the file NAME.sheet. Returns whether it has no mistakes. */
 static bool read_sheet(const char *name, machine_sheet *s)
 {
     char path[512], reason[1024];
-    snprintf(path, sizeof path, "machines/%.200s.sheet", name);
+    const char *dot = strrchr(name, '.');
+    bool is_file = dot && strcmp(dot, ".sheet") == 0;
+    snprintf(path, sizeof path, is_file ? "%.400s" : "machines/%.400s.sheet", name);
     deck_file f = deck_file_read(path, reason, sizeof reason);
     bool whole = f.bytes && sheet_read(s, name, f.bytes, refuse_line, f.path) == 0;
     if (!f.bytes) refuse(reason);
@@ -227,12 +229,29 @@ static bool is_watched(const options *o)
     return o->progress || (here.rank < 0 && here.local < 0 && isatty(STDOUT_FILENO));
 }
 
-static int calibrate_deck(const deck *d, const options *o)
+/* NAME of the deck PATH/NAME.dat, for files in the present folder. */
+static void stem_of(const char *path, char *name, size_t length)
+{
+    const char *slash = strrchr(path, '/');
+    snprintf(name, length, "%.200s", slash ? slash + 1 : path);
+    size_t end = strlen(name);
+    if (end > 4 && strcmp(name + end - 4, ".dat") == 0) name[end - 4] = 0;
+}
+
+static int calibrate_deck(const deck *d, const deck_file *f, const options *o)
 {
     static const double usual_seconds = 0.2;
-    char why[1024] = "";
-    double seconds = o->sustained > 0.0 ? o->sustained : usual_seconds;
-    return calibrate(d, o->sheet, seconds, why, sizeof why) ? STATUS_PASSED : refuse(why);
+    char why[1024] = "", name[256];
+    machine_sheet base;
+    stem_of(f->path, name, sizeof name);
+    calibration c = { .deck = d, .name = name, .seconds = o->sustained > 0.0 ? o->sustained : usual_seconds };
+    if (deck_on_cuda(d) && !o->sheet) return refuse("--calibrate on GPUs needs --sheet NAME, as in --sheet dgx-h100");
+    if (deck_on_cuda(d) && !read_sheet(o->sheet, &base)) return STATUS_REFUSED;
+    if (deck_on_cuda(d)) c.base = &base;
+    int status = calibrate(&c, why, sizeof why);
+    if (why[0]) refuse(why);
+    if (c.base) sheet_free(&base);
+    return status;
 }
 
 static int run_deck(const deck_file *f, const options *o, const process *p)
@@ -252,7 +271,7 @@ static int run_deck(const deck_file *f, const options *o, const process *p)
     bool unsuited = !d.messages && deck_on_cuda(&d) && s.devices.refused[0];
     int status = d.messages     ? refuse_deck(&d)
                  : unsuited     ? refuse(s.devices.refused)
-                 : o->calibrate ? calibrate_deck(&d, o)
+                 : o->calibrate ? calibrate_deck(&d, f, o)
                                 : session_run(&s, &d);
     free(s.devices.device);
     deck_free(&d);

@@ -176,11 +176,12 @@ static const char *contradiction(const options *o)
     } rule[] = {
         { (!asked || on_paper) && !o->deck, "no deck is given: try xgsw gsw.dat, or --help" },
         { o->slice + o->dry_run + o->project > 1, "--dry-run, --project and --slice are runs of their own: give one" },
-        { (o->project || o->calibrate) != (o->sheet != NULL),
-          "--project and --calibrate need --sheet NAME, and only they" },
+        { o->project && !o->sheet, "--project needs --sheet NAME, as in --sheet dgx-h100" },
+        { o->sheet && !o->project && !o->calibrate, "--sheet goes with --project and --calibrate" },
+        { o->calibrate && asked, "--calibrate is a run of its own, of all ranks: start it with mpirun, and give one" },
         { o->slice && o->rank_counts != 1, "--slice needs --ranks N, the ranks of the case, as in --ranks 512" },
         { (o->stages || o->rank >= 0 || (o->sustained > 0.0 && !o->calibrate)) && !o->slice,
-          "--rank, --stages and --seconds go with --slice" },
+          "--rank and --stages go with --slice, --seconds with --slice and --calibrate" },
         { o->stages && o->rank >= 0, "--stages takes a rank of each stage, --rank names one: give one of them" },
         { o->rank_counts && !on_paper,
           "--ranks goes with --dry-run, --project and --slice; mpirun -np sets the ranks of a run" },
@@ -192,6 +193,7 @@ static const char *contradiction(const options *o)
         { o->timeline && (o->rank_counts > 1 || strcmp(o->timeline, "-") == 0),
           "--timeline takes one count of ranks, and a file other than stdout, which has the report" },
         { o->json && o->project, "--project prints no JSON" },
+        { o->json && o->calibrate, "--calibrate prints no JSON" },
         { o->json && asked && !on_paper, "--json goes with a run, a dry run or a slice: nothing else has cases" },
         { o->project && (o->on_host || o->device),
           "--project takes the device of its sheet, and neither --on-host nor --device" },
@@ -236,6 +238,10 @@ void options_print_help(void)
         "                     [--ranks N,N]          at N ranks\n"
         "                     [--vary TERM]          and with this term of the sheet at its least and at its most\n"
         "                     [--timeline FILE]      every operation of a step as a trace that Perfetto opens\n"
+        "       mpirun -np N ./xgsw --calibrate DECK  times operations and links of all ranks, and names slow ones;\n"
+        "                     [--sheet NAME]         writes DECK.sheet for --project, with terms of NAME that a GPU "
+        "needs\n"
+        "                     [--seconds X]          each operation runs so long (default 0.2)\n"
         "       ./xgsw --slice DECK --ranks N        seconds of each operation of rank 0 of N, alone on this machine\n"
         "                     [--rank R | --stages]  of another rank, or of one rank of each pipeline stage\n"
         "                     [--seconds X]          each operation runs so long (default 2)\n"

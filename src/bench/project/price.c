@@ -1,11 +1,14 @@
 /* Prices. */
 #include "bench/project/price.h"
 #include "base/memory.h"
+#include "bench/project/listed.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 static double expected(const pricing *p, sheet_term t) { return p->sheet->term[t].value[EXPECTED]; }
+static double multiprocessors(const pricing *p) { return expected(p, TERM_MULTIPROCESSORS); }
+static int domain_of(const machine_sheet *s) { return s->host ? HOST_DOMAIN : s->device->domain; }
 
 /* ---- computing ---- */
 
@@ -82,24 +85,11 @@ static price attention_price(const pricing *p, const op *o)
         price){ .seconds = seconds / expected(p, TERM_ATTENTION_SHORT), .term = rate, .factor = TERM_ATTENTION_SHORT };
 }
 
-/* Bytes that it moves: updated operands both ways; of a table of the vocabulary the rows that tokens name. */
-static double memory_bytes(const op *o)
-{
-    double bytes = 0.0, rows = 0.0;
-    bool looks_up = o->kind == OP_EMBEDDING_FORWARD || o->kind == OP_EMBEDDING_BACKWARD;
-    for (int i = 0; i < o->operands; i++) {
-        const operand *x = &o->operand[i];
-        double moved = (double)tensor_elements(&x->tensor) * (double)dtype_bytes(x->tensor.type);
-        bytes += x->access == UPDATE ? 2.0 * moved : moved;
-        if (looks_up && i == (o->kind == OP_EMBEDDING_FORWARD ? 2 : 1)) rows = moved;
-    }
-    return looks_up ? 3.0 * rows : bytes;
-}
-
 static price memory_price(const pricing *p, const op *o)
 {
-    return (
-        price){ .seconds = memory_bytes(o) / expected(p, TERM_MEMORY), .term = TERM_MEMORY, .uses[USES_MEMORY] = 1.0 };
+    return (price){ .seconds = operation_bytes(o) / expected(p, TERM_MEMORY),
+                    .term = TERM_MEMORY,
+                    .uses[USES_MEMORY] = 1.0 };
 }
 
 static price computing_price(const pricing *p, const op *o)
@@ -130,6 +120,8 @@ static group_place place_of(const group *g, int domain)
     place.outside = extent > domain || domain % extent != 0;
     return place;
 }
+
+int group_within(const group *g, int domain) { return place_of(g, domain).within; }
 
 static double whole_bytes(const op *o) { return (double)tensor_span(&o->operand[0].tensor); }
 
@@ -186,52 +178,7 @@ static price transfer_price(const pricing *p, const op *o, const group *g)
     return copied && !place.outside ? copied_price(p, bytes_sent(o, g)) : kernel_price(p, o, g, place);
 }
 
-/* ---- listed times ---- */
-
-const char *operation_key(const op *o, char text[OPERATION_KEY])
-{
-    int used = snprintf(text, OPERATION_KEY, "%s ", op_kind_name(o->kind));
-    for (int i = 0; i < o->operands; i++) {
-        const tensor *t = &o->operand[i].tensor;
-        if (!tensor_present(t) || used > OPERATION_KEY - 80) continue;
-        used += snprintf(text + used, (size_t)(OPERATION_KEY - used), "%s%s", i ? "," : "", dtype_name(t->type));
-        for (int k = 0; k < (int)t->dims; k++)
-            used +=
-                snprintf(text + used, (size_t)(OPERATION_KEY - used), "%c%lld", k ? 'x' : '[', (long long)t->dim[k]);
-        used += snprintf(text + used, (size_t)(OPERATION_KEY - used), "]");
-    }
-    return text;
-}
-
-double operation_work(const op *o) { return op_flops(o) > 0.0 ? op_flops(o) : memory_bytes(o); }
-
-/* Do two keys have the same kind, and the same format of the first and second operand? */
-static bool keys_alike(const char *a, const char *b)
-{
-    size_t kind = strcspn(a, "["), other = strcspn(b, "[");
-    const char *second = strchr(a, ','), *others = strchr(b, ',');
-    if (kind != other || strncmp(a, b, kind) != 0 || !second != !others) return false;
-    return !second || strncmp(second, others, strcspn(second, "[")) == 0;
-}
-
-/* Seconds of that work: of the same key, or on the line through the nearest smaller and larger work of keys that are
- * alike, in proportion beyond them. NaN: none is alike. */
-static double listed_seconds(const listed_time *list, int count, const char *key, double work, bool exact)
-{
-    const listed_time *below = NULL, *above = NULL;
-    for (int i = 0; i < count; i++) {
-        const listed_time *x = &list[i];
-        if (exact && strcmp(x->key, key) == 0) return x->seconds;
-        if (exact ? !keys_alike(x->key, key) : strcmp(x->key, key) != 0) continue;
-        if (x->work <= work && (!below || x->work > below->work)) below = x;
-        if (x->work >= work && (!above || x->work < above->work)) above = x;
-    }
-    if (!below && !above) return NAN;
-    if (!below) return exact ? above->seconds * work / above->work : above->seconds;
-    if (!above) return below->seconds * work / below->work;
-    if (above->work == below->work) return below->seconds;
-    return below->seconds + (above->seconds - below->seconds) * (work - below->work) / (above->work - below->work);
-}
+/* ---- what the sheet lists ---- */
 
 static void note_missing(pricing *p, op_kind kind)
 {
@@ -240,28 +187,31 @@ static void note_missing(pricing *p, op_kind kind)
     snprintf(p->missing + used, MISSING_TEXT - used, "%s%s", used ? ", " : "", op_kind_name(kind));
 }
 
-/* What the sheet lists for it. Returns whether it does. */
-static bool listed_price(pricing *p, const op *o, const group *g, price *to)
+/* Replaces the price's seconds by those that the sheet lists, if it does. A product on fewer multiprocessors than there
+ * are is slower in proportion. */
+static void use_listed(pricing *p, const op *o, const group *g, price *x)
 {
     const machine_sheet *s = p->sheet;
-    char key[OPERATION_KEY];
-    if (g) snprintf(key, sizeof key, "%s %d", op_kind_name(o->kind), g->size);
-    double seconds = g ? listed_seconds(s->transfer, s->transfers, key, whole_bytes(o), false)
-                       : listed_seconds(s->operation, s->operations, operation_key(o, key), operation_work(o), true);
-    if (isnan(seconds) && s->host && o->origin.step >= 0) note_missing(p, o->kind);
-    if (isnan(seconds)) return false;
-    to->term = g ? TERM_TRANSFERS : TERM_OPERATIONS;
-    to->fixed_term = to->term;
-    to->seconds = seconds * s->term[to->term].value[EXPECTED];
-    if (s->host) to->uses[USES_THREAD] = 1.0;
-    return true;
+    double seconds = g ? listed_transfer(s, o->kind, g->size, group_within(g, domain_of(s)), whole_bytes(o))
+                       : listed_operation(s, o);
+    sheet_term term = g ? TERM_TRANSFERS : TERM_OPERATIONS;
+    if (isnan(seconds) && s->host) note_missing(p, o->kind);
+    if (isnan(seconds)) return;
+    x->seconds = seconds * expected(p, term);
+    x->term = (int)term, x->factor = 0, x->estimated = false;
+    if (g) x->fixed = 0.0;
+    if (x->in_waves && p->room->left && x->blocks >= multiprocessors(p) - p->room->left)
+        x->seconds *= multiprocessors(p) / (multiprocessors(p) - p->room->left);
 }
 
 price price_of_op(pricing *p, const op *o, const group *g)
 {
-    price x = { .seconds = 0.0 };
-    if ((g && g->size == 1) || listed_price(p, o, g, &x) || p->sheet->host) return x;
-    return g ? transfer_price(p, o, g) : computing_price(p, o);
+    price x = { .fixed_term = TERM_GAP };
+    if (g && g->size == 1) return x;
+    if (p->sheet->host) x.fixed = expected(p, TERM_GAP), x.on_thread = g != NULL;
+    else x = g ? transfer_price(p, o, g) : computing_price(p, o);
+    use_listed(p, o, g, &x);
+    return x;
 }
 
 price *prices_of(pricing *p, const preparation *work)
@@ -270,7 +220,7 @@ price *prices_of(pricing *p, const preparation *work)
     price *list = allocate(s->items, sizeof *list, "prices of operations");
     for (int i = 0; i < s->items; i++) {
         const work_item *x = &s->item[i];
-        if (x->note < 0) continue;
+        if (x->note < 0 || note_times(&work->note[x->note]) == 0) continue; /* set-up takes no time here */
         op o = work->note[x->note].op;
         o.origin.phase = x->phase;
         list[i] = price_of_op(p, &o, x->group >= 0 ? &s->group[x->group] : NULL);

@@ -9,13 +9,13 @@
  * what is gathered or exchanged within an NVLink domain is moved by copy engines.
  *
  * Operations that a sheet lists take their listed time; those of a listed kind and format with other operands are
- * interpolated by their work. On a host, transfers use the rank's thread as computing does. */
+ * interpolated by their work. On a host a transfer takes the rank's thread, as computing does. */
 #pragma once
 #include "machine/timeline/priced.h"
 #include "plan/model/room.h"
 #include "plan/sheet/sheet.h"
 
-enum { USES_MEMORY, USES_NVLINK, USES_NETWORK, USES_THREAD };
+enum { USES_MEMORY, USES_NVLINK, USES_NETWORK };
 
 /* What prices depend on beyond the operation. missing: names of operations that the sheet has no term for. */
 enum { MISSING_TEXT = 200 };
@@ -25,11 +25,9 @@ typedef struct {
     char missing[MISSING_TEXT];
 } pricing;
 
-/* Writes an operation as a sheet lists it: "matmul f32[512,256],f32[512,512]"; returns text. */
-const char *operation_key(const op *o, char text[OPERATION_KEY]);
-/* Flops, or bytes where it has none. */
-double operation_work(const op *o);
-
+/* Returns how many ranks of the group share the NVLink domain of its first. A host is one domain. */
+enum { HOST_DOMAIN = 1 << 30 };
+int group_within(const group *g, int domain);
 /* g: the transfer's group; NULL: it computes. */
 price price_of_op(pricing *p, const op *o, const group *g);
 /* Prices of all items of a rank's submissions; owned by the caller. */

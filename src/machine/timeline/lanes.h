@@ -2,7 +2,8 @@
 #pragma once
 #include "machine/timeline/priced.h"
 
-typedef enum { OVER, WAITS, READY, MEETS, RUNS } lane_stage;
+/* MET: a transfer whose peers are there, before its rank's thread takes it up. */
+typedef enum { OVER, WAITS, READY, MEETS, MET, RUNS } lane_stage;
 typedef struct meeting meeting;
 
 /* A queue of a rank. Its head is list[head[at]] of the rank's submissions. */

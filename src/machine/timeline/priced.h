@@ -14,6 +14,7 @@ typedef struct {
     int blocks;             /* multiprocessors that a transfer holds, or that a product's blocks fill once */
     bool estimated;         /* by a rule, where others of its kind are listed */
     bool in_waves;          /* a product, whose blocks stay where they began */
+    bool on_thread;         /* a transfer of a host: once its peers are there, its rank computes nothing meanwhile */
 } price;
 
 typedef struct {

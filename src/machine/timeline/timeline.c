@@ -69,6 +69,17 @@ static void begin(timeline *t, actor *a, lane *l)
     memcpy(l->path, t->path, sizeof l->path);
 }
 
+/* The last member has come: each rank's thread does its part when it has computed what it computes. */
+static void end_meeting(timeline *t, meeting *m)
+{
+    for (int i = 0; i < m->members; i++) {
+        m->lane[i]->stage = MET;
+        m->lane[i]->meets = NULL;
+        t->actor[m->rank[i]].ended = true;
+    }
+    m->here = 0;
+}
+
 /* The last member has come: all begin, and last as long as the longest. */
 static void begin_meeting(timeline *t, meeting *m)
 {
@@ -106,13 +117,10 @@ static bool begin_transfer(timeline *t, actor *a, lane *l)
     a->held += p->blocks;
     l->stretch = 1.0;
     l->meets = m;
-    if (!m) {
-        begin(t, a, l);
-        return true;
-    }
-    l->stage = MEETS;
-    m->lane[member_of(m, a->rank)] = l;
-    if (++m->here == m->members) begin_meeting(t, m);
+    l->stage = m ? MEETS : MET;
+    if (m) m->lane[member_of(m, a->rank)] = l;
+    if (m && ++m->here == m->members) (p->on_thread ? end_meeting : begin_meeting)(t, m);
+    if (!m && !p->on_thread) begin(t, a, l);
     return true;
 }
 
@@ -123,36 +131,44 @@ static bool goes_before(const actor *a, const lane *l, const lane *other)
     return own == others ? head_of(a, l) < head_of(a, other) : others;
 }
 
-/* The ready lane that goes first, among those that compute or among transfers; NULL: none. */
-static lane *first_ready(actor *a, bool computing)
+/* The lane that goes first, of those in that stage that compute, or of transfers; NULL: none. */
+static lane *first_in(actor *a, lane_stage stage, bool transfers)
 {
     lane *first = NULL;
     for (int i = 0; i < HAZARD_QUEUES; i++) {
         lane *l = &a->lane[i];
-        if (l->stage != READY || is_transfer(a, l) == computing || l->refused) continue;
+        if (l->stage != stage || is_transfer(a, l) != transfers || l->refused) continue;
         if (!first || goes_before(a, l, first)) first = l;
     }
     return first;
 }
 
-/* After all that end at this instant: begins whatever can: transfers first, which ask for little, then one computing
- * operation. */
-static void settle(timeline *t, actor *a)
+/* After all that end at this instant: begins transfers, which ask for little. */
+static void post_transfers(timeline *t, actor *a)
 {
     lane *l;
-    a->ended = false;
     for (int i = 0; i < HAZARD_QUEUES; i++) {
         a->lane[i].refused = false;
         if (a->lane[i].stage == WAITS && awaits_nothing(a, &a->lane[i])) a->lane[i].stage = READY;
     }
-    while ((l = first_ready(a, false))) l->refused = !begin_transfer(t, a, l);
-    if (!a->computing && (l = first_ready(a, true))) begin_computing(t, a, l);
+    while ((l = first_in(a, READY, true))) l->refused = !begin_transfer(t, a, l);
 }
 
+/* Begins one computing operation, if none runs. A host's thread takes up transfers first. */
+static void compute(timeline *t, actor *a)
+{
+    lane *met = first_in(a, MET, true), *l = met ? met : first_in(a, READY, false);
+    a->ended = false;
+    if (!a->computing && l) begin_computing(t, a, l);
+}
+
+/* All ranks post before one computes: a meeting of one may give work to another's thread. */
 static void settle_all(timeline *t)
 {
     for (int r = 0; r < t->ranks; r++)
-        if (t->actor[r].ended) settle(t, &t->actor[r]);
+        if (t->actor[r].ended) post_transfers(t, &t->actor[r]);
+    for (int r = 0; r < t->ranks; r++)
+        if (t->actor[r].ended) compute(t, &t->actor[r]);
     for (int r = 0; r < t->ranks; r++)
         if (t->actor[r].changed) set_rates(t, &t->actor[r]);
 }
@@ -169,7 +185,7 @@ static void add_to_path(lane *l, const price *p, double end)
 
 static void tell(timeline *t, actor *a, lane *l)
 {
-    double exposed = is_transfer(a, l) && !a->computing ? t->now - fmax(l->begin, a->told) : 0.0;
+    double exposed = is_transfer(a, l) && (!a->computing || a->computing == l) ? t->now - fmax(l->begin, a->told) : 0.0;
     timeline_event e = { a->rank, head_of(a, l), l->begin, t->now, exposed, l->path };
     if (t->options->ran) t->options->ran(t->options->me, &e);
 }
@@ -180,7 +196,7 @@ static void end(timeline *t, actor *a, lane *l)
     add_to_path(l, p, t->now);
     tell(t, a, l);
     if (is_transfer(a, l)) a->held -= p->blocks;
-    else a->computing = NULL, a->filled = 0;
+    if (a->computing == l) a->computing = NULL, a->filled = 0;
     if (!a->computing) a->told = t->now;
     memcpy(t->path, l->path, sizeof t->path);
     l->at++;
@@ -206,6 +222,16 @@ static lane *next_to_end(timeline *t, actor **on)
             if (l->stage == RUNS && (!next || l->end < next->end)) next = l, *on = &t->actor[r];
         }
     return next;
+}
+
+/* Until nobody can begin anything more: a meeting of one rank may end what another waits for. */
+static void settle_all(timeline *t)
+{
+    for (bool again = true; again;) {
+        again = false;
+        for (int r = 0; r < t->ranks; r++)
+            if (t->actor[r].ended) settle(t, &t->actor[r]), again = true;
+    }
 }
 
 bool timeline_run(const timeline_rank *rank, int ranks, const timeline_options *o, char *why, size_t length)

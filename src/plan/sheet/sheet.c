@@ -43,6 +43,15 @@ sheet_term term_named(text_view name)
     return t;
 }
 
+void listed_add(listed_times *to, listed_time x)
+{
+    if (to->count == to->capacity) {
+        to->capacity = to->capacity ? 2 * to->capacity : 64;
+        to->list = reallocate(to->list, to->capacity, sizeof x, "times of a sheet");
+    }
+    to->list[to->count++] = x;
+}
+
 typedef struct {
     machine_sheet *sheet;
     void (*complain)(void *me, int line, const char *sentence);
@@ -97,23 +106,22 @@ static void take_product(reader *r, text_view rest)
     }
 }
 
-/* "KIND OPERANDS WORK us SECONDS", or "KIND RANKS BYTES us SECONDS" */
-static void take_time(reader *r, text_view rest, listed_time **list, int *count)
+/* Takes the words that name it, then its work, "us" and its time. */
+static void take_time(reader *r, text_view rest, int words, listed_times *to)
 {
     listed_time x;
-    text_view whole = rest, kind = text_word(&rest), operands = text_word(&rest);
-    text_view key = { kind.at, (size_t)(operands.at - kind.at) + operands.length };
-    if (!text_copy(x.key, sizeof x.key, key) || operands.length == 0) {
-        complain(r, "%s: give a kind, then operands or ranks%s", whole, "");
-        return;
+    text_view key = { rest.at, 0 };
+    for (int i = 0; i < words; i++) {
+        text_view word = text_word(&rest);
+        if (word.length) key.length = (size_t)(word.at - key.at) + word.length;
+        else complain(r, "%s: give a kind, then operands, or ranks and how many share a domain%s", key, "");
     }
-    if (!take_number(r, &rest, &x.work)) return;
+    if (!text_copy(x.key, sizeof x.key, text_trim(key)) || !take_number(r, &rest, &x.work)) return;
     text_view unit = text_word(&rest);
     if (!text_equal(unit, "us")) complain(r, "%s: a time is in us%s", unit, "");
     else if (take_number(r, &rest, &x.seconds)) {
         x.seconds *= 1e-6;
-        *list = reallocate(*list, *count + 1, sizeof x, "times of a sheet");
-        (*list)[(*count)++] = x;
+        listed_add(to, x);
     }
 }
 
@@ -168,8 +176,8 @@ static void take_line(reader *r, text_view line)
     if (t < TERMS) take_term(r, t, rest);
     else if (text_equal(word, "device")) take_device(r, text_trim(rest));
     else if (text_equal(word, "product")) take_product(r, rest);
-    else if (text_equal(word, "op")) take_time(r, rest, &r->sheet->operation, &r->sheet->operations);
-    else if (text_equal(word, "transfer")) take_time(r, rest, &r->sheet->transfer, &r->sheet->transfers);
+    else if (text_equal(word, "op")) take_time(r, rest, 2, &r->sheet->operations);
+    else if (text_equal(word, "transfer")) take_time(r, rest, 3, &r->sheet->transfers);
     else complain_unknown(r, word);
 }
 
@@ -179,8 +187,8 @@ static void complain_missing(reader *r)
     r->line = 0;
     if (!s->device && !s->host) complain(r, "%s is missing: a row of ./xgsw --list, or host%s", text_of("device"), "");
     for (int t = 0; t < TERMS; t++) {
-        bool listed = t == TERM_OPERATIONS ? s->operations > 0 : s->transfers > 0;
-        bool needed = t < TERM_OPERATIONS ? !s->host : s->host || listed;
+        bool listed = t == TERM_OPERATIONS ? s->operations.count > 0 : s->transfers.count > 0;
+        bool needed = t == TERM_GAP || (t < TERM_OPERATIONS ? !s->host : s->host || listed);
         if (needed && !s->term[t].line) complain(r, "%s is missing, in %s", text_of(terms[t].name), terms[t].unit);
     }
 }
@@ -204,6 +212,6 @@ int sheet_read(machine_sheet *s, const char *name, const char *text,
 void sheet_free(machine_sheet *s)
 {
     free(s->product);
-    free(s->operation);
-    free(s->transfer);
+    free(s->operations.list);
+    free(s->transfers.list);
 }

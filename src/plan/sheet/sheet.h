@@ -5,13 +5,14 @@
  *     product 256 2048 16384 bf16 us 54.02
  *
  *     op matmul f32[512,256],f32[512,512],f32[512,256] 1.3e8 us 950.2
- *     transfer all_gather 2 65536 us 31.5
+ *     transfer all_gather 16 8 65536 us 31.5
  *
  * A term has its unit, what is expected, the least and the most that it may be, and an origin: measured, published or
  * assumed, then where or why. The origin of listed products is that of the term product_shape, that of operations and
- * transfers, which `--calibrate` lists, that of the term operations and of the term transfers. An operation has its
- * kind, its operands and its work: flops, or bytes where it has none. A transfer has its kind, ranks and bytes of an
- * operand. `device host` is a machine whose ranks are processes; it needs these two terms and no others. `#` begins a
+ * transfers, which `--calibrate` lists, is that of the terms `operations` and `transfers`. An operation has its kind,
+ * its operands and its work: flops, or bytes where it has none. A transfer has its kind, the ranks of its group, how
+ * many of them share an NVLink domain (on a host: a node), and the bytes of its first operand. `device host` is a
+ * machine whose ranks are processes; it needs the terms gap, operations and transfers, and no others. `#` begins a
  * comment. */
 #pragma once
 #include "base/text.h"
@@ -58,19 +59,22 @@ typedef struct {
     double seconds;
 } listed_product;
 
-/* A measured operation, alone; key: as in the line, from the kind to the operands. Or a transfer; key: kind, ranks. */
+/* A measured operation or transfer. key: the words of its line up to its work, which is in flops or bytes. */
 enum { OPERATION_KEY = 400 };
 typedef struct {
     char key[OPERATION_KEY];
-    double work, seconds; /* flops or bytes */
+    double work, seconds;
 } listed_time;
+typedef struct {
+    listed_time *list; /* owned */
+    int count, capacity;
+} listed_times;
 
 typedef struct {
     char name[64];
     bool host; /* then there is no device */
     const device_row *device;
-    listed_time *operation, *transfer; /* owned */
-    int operations, transfers;
+    listed_times operations, transfers;
     term_entry term[TERMS];
     listed_product *product; /* [products]; owned */
     int products;
@@ -89,3 +93,4 @@ const char *origin_name(sheet_origin o);
 int sheet_read(machine_sheet *s, const char *name, const char *text,
                void (*complain)(void *me, int line, const char *sentence), void *me);
 void sheet_free(machine_sheet *s);
+void listed_add(listed_times *to, listed_time x);

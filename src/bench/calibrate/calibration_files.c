@@ -1,0 +1,131 @@
+/* Files of a calibration. */
+#include "bench/calibrate/calibration_files.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "bench/record/writer.h"
+#include "machine/queue/kind.h"
+#include "machine/world.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the sheet ---- */
+
+/* The band of transfers: how far the means of ranks lie apart from run to run is not kept, and links of larger groups
+ * are shared otherwise than here. */
+static void write_head(FILE *to, const calibration *of, const measured *m)
+{
+    int threads = machine_threads(MACHINE_HOST);
+    fprintf(to, "# measured by ./xgsw --calibrate on %d rank%s of %s, %d thread%s each\n", world_ranks(),
+            plural(world_ranks()), world_host(), threads, plural(threads));
+    fprintf(to, "device %s\n", of->base ? of->base->device->name : "host");
+    for (sheet_term t = 0; of->base && t < TERM_OPERATIONS; t++) {
+        const term_entry *e = &of->base->term[t];
+        fprintf(to, "%s %s %.6g %.6g %.6g %s in the sheet %s\n", term_name(t), term_unit(t),
+                e->value[EXPECTED] / term_si(t), e->value[LEAST] / term_si(t), e->value[MOST] / term_si(t),
+                origin_name(e->origin), of->base->name);
+    }
+    if (!of->base)
+        fprintf(to, "gap us %.4g %.4g %.4g measured between small operations\n", 1e6 * m->gap, 0.5e6 * m->gap,
+                2e6 * m->gap);
+    fprintf(to, "operations times 1 %.3f %.3f measured p10 and p90 of the runs of a rank\n", m->operations.least,
+            m->operations.most);
+    fprintf(to, "transfers times 1 0.8 1.25 measured one after another, in all groups at the same time\n");
+}
+
+static bool write_sheet(const calibration *of, const measured *m, const char *path)
+{
+    FILE *to = fopen(path, "w");
+    if (!to) return false;
+    write_head(to, of, m);
+    for (int i = 0; i < m->operations.operations; i++)
+        fprintf(to, "op %s %.6g us %.5g\n", m->operations.of[i].key, m->operations.of[i].work,
+                1e6 * m->operations.of[i].seconds);
+    for (const listed_time *x = m->transfers.list; x < m->transfers.list + m->transfers.count; x++)
+        fprintf(to, "transfer %s %.0f us %.5g\n", x->key, x->work, 1e6 * x->seconds);
+    return fclose(to) == 0;
+}
+
+/* ---- the record ---- */
+
+static void put_operations(writer *w, const operation_table *t)
+{
+    const char **key = allocate(t->operations, sizeof *key, "names of operations");
+    for (int i = 0; i < t->operations; i++) key[i] = t->of[i].key;
+    writer_group(w, "/operations", "NXcollection");
+    writer_texts(w, "/operations/operation", key, t->operations);
+    writer_table(w, "/operations/seconds", "s", t->seconds, t->operations, t->ranks);
+    free(key);
+}
+
+static void put_links(writer *w, const link_table *t)
+{
+    int64_t *ends = allocate(2 * (int64_t)t->pairs, sizeof *ends, "pairs of ranks");
+    double *seconds = allocate((int64_t)BLOCKS * t->pairs, sizeof *seconds, "seconds of pairs");
+    for (int i = 0; i < t->pairs; i++) {
+        ends[2 * i] = t->pair[i].a, ends[2 * i + 1] = t->pair[i].b;
+        memcpy(seconds + BLOCKS * i, t->pair[i].seconds, sizeof t->pair[i].seconds);
+    }
+    writer_group(w, "/links", "NXcollection");
+    writer_integer_table(w, "/links/ranks", ends, t->pairs, 2);
+    writer_table(w, "/links/seconds", "s", seconds, t->pairs, BLOCKS);
+    free(ends);
+    free(seconds);
+}
+
+static void put_transfers(writer *w, const listed_times *t)
+{
+    const char **key = allocate(t->count, sizeof *key, "names of transfers");
+    double *bytes = allocate(2 * (int64_t)t->count, sizeof *bytes, "transfers"), *seconds = bytes + t->count;
+    for (int i = 0; i < t->count; i++)
+        key[i] = t->list[i].key, bytes[i] = t->list[i].work, seconds[i] = t->list[i].seconds;
+    writer_group(w, "/transfers", "NXcollection");
+    writer_texts(w, "/transfers/transfer", key, t->count);
+    writer_reals(w, "/transfers/bytes", "byte", bytes, t->count);
+    writer_reals(w, "/transfers/seconds", "s", seconds, t->count);
+    free(key);
+    free(bytes);
+}
+
+static void put_ranks(writer *w, const rank_identity *of, int ranks)
+{
+    const char **host = allocate(2 * (int64_t)ranks, sizeof *host, "hosts of ranks"), **device = host + ranks;
+    for (int r = 0; r < ranks; r++) host[r] = of[r].host, device[r] = of[r].device;
+    writer_group(w, "/ranks", "NXcollection");
+    writer_texts(w, "/ranks/host", host, ranks);
+    writer_texts(w, "/ranks/device", device, ranks);
+    free(host);
+}
+
+static bool write_record(const measured *m, const char *path, char *why, size_t length)
+{
+    void *bytes;
+    size_t size;
+    writer *w = writer_open();
+    writer_attribute(w, "/", "creator", datum_text("xgsw --calibrate"));
+    put_operations(w, &m->operations);
+    put_links(w, &m->links);
+    put_transfers(w, &m->transfers);
+    put_ranks(w, m->identity, m->operations.ranks);
+    if (!writer_close(w, &bytes, &size, why, length)) return false;
+    FILE *to = fopen(path, "w");
+    bool whole = to && fwrite(bytes, 1, size, to) == size;
+    if (to) whole = fclose(to) == 0 && whole;
+    if (!whole) snprintf(why, length, "%s: %s", path, strerror(errno));
+    free(bytes);
+    return whole;
+}
+
+bool calibration_write(const calibration *of, const measured *m, char *why, size_t length)
+{
+    char sheet[512], exclude[512], record[512];
+    snprintf(sheet, sizeof sheet, "%.400s.sheet", of->name);
+    snprintf(exclude, sizeof exclude, "%.400s.exclude", of->name);
+    snprintf(record, sizeof record, "%.400s.calibration.h5", of->name);
+    bool sheet_written = write_sheet(of, m, sheet);
+    if (!sheet_written || !deviations_exclude(&m->found, m->identity, exclude)) {
+        snprintf(why, length, "%s: %s", sheet_written ? exclude : sheet, strerror(errno));
+        return false;
+    }
+    return write_record(m, record, why, length);
+}

@@ -1,0 +1,109 @@
+/* Deviating ranks and links. */
+#include "bench/calibrate/deviations.h"
+#include "base/memory.h"
+#include "base/say.h"
+#include "base/text.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static void add(deviations *d, deviation x)
+{
+    d->list = reallocate(d->list, d->count + 1, sizeof x, "deviations");
+    d->list[d->count++] = x;
+}
+
+/* Ranks that have the same operations are peers. Each operation counts as much as any other: its seconds are divided by
+ * the median of all ranks. */
+static void find_slow_ranks(deviations *d, const operation_table *t)
+{
+    double *own = allocate((int64_t)t->operations * t->ranks, sizeof *own, "relative seconds");
+    rank_pace *pace = allocate(t->ranks, sizeof *pace, "paces of ranks");
+    for (int i = 0; i < t->operations; i++)
+        for (int r = 0; r < t->ranks; r++) {
+            double seconds = t->seconds[(int64_t)i * t->ranks + r];
+            bool has = !isnan(seconds);
+            own[(int64_t)i * t->ranks + r] = has ? seconds / t->of[i].seconds : 0.0;
+            pace[r].flops += has, pace[r].bytes += has ? t->of[i].work : 0.0;
+        }
+    find_paces(own, t->operations, t->ranks, pace);
+    for (int r = 0; r < t->ranks; r++)
+        if (pace_is_outlier(&pace[r])) add(d, (deviation){ SLOW_COMPUTING, r, -1, pace[r].excess, pace[r].error });
+    free(own);
+    free(pace);
+}
+
+/* Of the pairs of each rank, those within nodes and those across apart. */
+typedef struct {
+    int pairs, slow;
+    double excess; /* sum over the slow ones */
+} rank_links;
+
+static bool most_are_slow(const rank_links *l) { return l->slow > 1 && 2 * l->slow > l->pairs; }
+
+static void find_slow_links(deviations *d, const link_table *t, int ranks)
+{
+    rank_links(*of)[2] = allocate(ranks, sizeof *of, "links of ranks");
+    for (const link_pair *p = t->pair; p < t->pair + t->pairs; p++)
+        for (int end = 0; end < 2; end++) {
+            rank_links *l = &of[end ? p->b : p->a][p->across];
+            bool slow = pace_is_outlier(&p->pace);
+            l->pairs++, l->slow += slow, l->excess += slow ? p->pace.excess : 0.0;
+        }
+    for (int r = 0; r < ranks; r++)
+        for (int across = 0; across < 2; across++)
+            if (most_are_slow(&of[r][across]))
+                add(d, (deviation){ SLOW_LINKS, r, -1, of[r][across].excess / of[r][across].slow, 0.0 });
+    for (const link_pair *p = t->pair; p < t->pair + t->pairs; p++)
+        if (pace_is_outlier(&p->pace) && !most_are_slow(&of[p->a][p->across]) && !most_are_slow(&of[p->b][p->across]))
+            add(d, (deviation){ SLOW_PAIR, p->a, p->b, p->pace.excess, p->pace.error });
+    free(of);
+}
+
+deviations deviations_find(const operation_table *operations, const link_table *links, int ranks)
+{
+    deviations d = { .count = 0 };
+    if (operations->operations) find_slow_ranks(&d, operations);
+    find_slow_links(&d, links, ranks);
+    return d;
+}
+
+static void print_rank(int rank, const rank_identity *of)
+{
+    say("rank %d on %s%s%s", rank, of[rank].host, of[rank].device[0] ? ", " : "", of[rank].device);
+}
+
+void deviations_print(const deviations *d, const rank_identity *of)
+{
+    static const char *const what[] = { "computes", "sends and receives", "exchange data" };
+    if (d->count == 0) say("deviations  none\n");
+    for (const deviation *x = d->list; x < d->list + d->count; x++) {
+        say("DEVIATES    ");
+        print_rank(x->rank, of);
+        if (x->peer >= 0) say(" and "), print_rank(x->peer, of);
+        say(": %s %.0f %% more slowly than %s peers", what[x->kind], 100.0 * x->excess, x->peer >= 0 ? "their" : "its");
+        if (x->error > 0.0) say(", standard error %.0f %%", 100.0 * x->error);
+        say("\n");
+    }
+}
+
+static bool is_listed(const deviations *d, const rank_identity *of, int end, const char *host)
+{
+    for (int i = 0; i < end; i++)
+        if (strcmp(of[d->list[i].rank].host, host) == 0 ||
+            (d->list[i].peer >= 0 && strcmp(of[d->list[i].peer].host, host) == 0))
+            return true;
+    return false;
+}
+
+bool deviations_exclude(const deviations *d, const rank_identity *of, const char *path)
+{
+    FILE *to = fopen(path, "w");
+    if (!to) return false;
+    for (int i = 0; i < d->count; i++) {
+        const char *host = of[d->list[i].rank].host, *peer = d->list[i].peer < 0 ? host : of[d->list[i].peer].host;
+        if (!is_listed(d, of, i, host)) fprintf(to, "%s\n", host);
+        if (!is_listed(d, of, i, peer) && strcmp(peer, host) != 0) fprintf(to, "%s\n", peer);
+    }
+    return fclose(to) == 0;
+}

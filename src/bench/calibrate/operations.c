@@ -1,0 +1,86 @@
+/* Operations of slices on all ranks. */
+#include "bench/calibrate/operations.h"
+#include "base/memory.h"
+#include "bench/health/statistics.h"
+#include "bench/project/listed.h"
+#include "bench/slice/slice.h"
+#include "machine/world.h"
+#include <math.h>
+#include <string.h>
+
+/* What one rank tells of one operation. */
+typedef struct {
+    listed_time of; /* its own median */
+    double p10, p90;
+} own_time;
+
+static own_time own_time_of(const slice *s, int i)
+{
+    const double *of = s->time[i].of[WITH_ALL];
+    own_time x = { .of = { .work = operation_work(&s->work.note[i].op), .seconds = of[MEDIAN] },
+                   .p10 = of[P10],
+                   .p90 = of[P90] };
+    operation_key(&s->work.note[i].op, x.of.key);
+    return x;
+}
+
+static int row_of(operation_table *t, const listed_time *x)
+{
+    int i = 0;
+    while (i < t->operations && strcmp(t->of[i].key, x->key) != 0) i++;
+    if (i < t->operations) return i;
+    t->of = reallocate(t->of, ++t->operations, sizeof *t->of, "measured operations");
+    t->seconds = reallocate(t->seconds, (int64_t)t->operations * t->ranks, sizeof *t->seconds, "measured operations");
+    t->of[i] = *x;
+    for (int r = 0; r < t->ranks; r++) t->seconds[i * t->ranks + r] = (double)NAN;
+    return i;
+}
+
+/* Sums of quantiles and of medians, of all ranks' operations. */
+typedef struct {
+    double p10, median, p90;
+} spread;
+
+/* all: [ranks, most]; unused entries have no key. */
+static void add_ranks(operation_table *t, const own_time *all, int most, spread *sum)
+{
+    for (int r = 0; r < t->ranks; r++)
+        for (const own_time *x = all + (int64_t)r * most; x < all + (int64_t)(r + 1) * most; x++) {
+            if (!x->of.key[0]) continue;
+            int row = row_of(t, &x->of);
+            t->seconds[row * t->ranks + r] = x->of.seconds;
+            sum->p10 += x->p10, sum->median += x->of.seconds, sum->p90 += x->p90;
+        }
+}
+
+static void measure_case_operations(operation_table *t, const bench_case *c, double seconds, spread *sum)
+{
+    slice s = slice_open(c, world_rank(), seconds);
+    for (int i = 0; i < s.work.notes; i++) s.time[i].of[WITH_ALL][MEDIAN] = (double)NAN;
+    slice_measure(&s);
+    double most = s.work.notes;
+    world_maximum(&most, 1);
+    own_time *own = allocate((int64_t)most, sizeof *own, "measured operations");
+    for (int i = 0; i < s.work.notes; i++) own[i] = own_time_of(&s, i);
+    own_time *all = world_gather(own, (size_t)most * sizeof *own);
+    if (all) add_ranks(t, all, (int)most, sum);
+    free(own);
+    free(all);
+    slice_close(&s);
+}
+
+operation_table operations_measure(const deck *d, double seconds)
+{
+    operation_table t = { .ranks = world_ranks() };
+    spread sum = { 0.0, 0.0, 0.0 };
+    for (int64_t i = 0; i < d->cases; i += d->item[i].repeats) measure_case_operations(&t, &d->item[i], seconds, &sum);
+    for (int i = 0; i < t.operations; i++) t.of[i].seconds = median_of(t.seconds + (int64_t)i * t.ranks, t.ranks);
+    t.least = sum.p10 / sum.median, t.most = sum.p90 / sum.median;
+    return t;
+}
+
+void operations_free(operation_table *t)
+{
+    free(t->of);
+    free(t->seconds);
+}

@@ -1,0 +1,18 @@
+/* Measured operations and transfers of a sheet, and how a sheet names them. */
+#pragma once
+#include "machine/op/op.h"
+#include "plan/sheet/sheet.h"
+
+/* Bytes that an operation moves: updated operands both ways; of a table of the vocabulary the rows that tokens name. */
+double operation_bytes(const op *o);
+/* Flops, or bytes where it has none. */
+double operation_work(const op *o);
+/* Write the key of a line of the sheet: "matmul f32[512x256],f32[512x512]", "all_gather 16 8"; return text.
+ * An exchange is between two ranks, however many its group has. */
+const char *operation_key(const op *o, char text[OPERATION_KEY]);
+const char *transfer_key(op_kind kind, int ranks, int within, char text[OPERATION_KEY]);
+
+/* Seconds of the same operation, or of one of that kind and those formats with other shapes, interpolated by its work;
+ * of a transfer by its bytes. NaN: the sheet has none. */
+double listed_operation(const machine_sheet *s, const op *o);
+double listed_transfer(const machine_sheet *s, op_kind kind, int ranks, int within, double bytes);
