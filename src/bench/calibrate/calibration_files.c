@@ -6,13 +6,14 @@
 #include "machine/queue/kind.h"
 #include "machine/world.h"
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 /* ---- the sheet ---- */
 
-/* The band of transfers: how far the means of ranks lie apart from run to run is not kept, and links of larger groups
- * are shared otherwise than here. */
+/* An operation that is repeated finds its operands elsewhere than in a step, groups that are busy share links
+ * otherwise: these parts of the bands are assumed. */
 static void write_head(FILE *to, const calibration *of, const measured *m)
 {
     int threads = machine_threads(MACHINE_HOST);
@@ -28,8 +29,8 @@ static void write_head(FILE *to, const calibration *of, const measured *m)
     if (!of->base)
         fprintf(to, "gap us %.4g %.4g %.4g measured between small operations\n", 1e6 * m->gap, 0.5e6 * m->gap,
                 2e6 * m->gap);
-    fprintf(to, "operations times 1 %.3f %.3f measured p10 and p90 of the runs of a rank\n", m->operations.least,
-            m->operations.most);
+    fprintf(to, "operations times 1 %.3f %.3f measured alone: p10 and p90 of a rank's runs, or 5 %%\n",
+            fmin(0.95, m->operations.least), fmax(1.05, m->operations.most));
     fprintf(to, "transfers times 1 0.8 1.25 measured one after another, in all groups at the same time\n");
 }
 

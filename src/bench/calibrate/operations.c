@@ -10,14 +10,14 @@
 
 /* What one rank tells of one operation. */
 typedef struct {
-    listed_time of; /* its own median */
+    listed_time of; /* its own mean */
     double p10, p90;
 } own_time;
 
 static own_time own_time_of(const slice *s, int i)
 {
     const double *of = s->time[i].of[WITH_ALL];
-    own_time x = { .of = { .work = operation_work(&s->work.note[i].op), .seconds = of[MEDIAN] },
+    own_time x = { .of = { .work = operation_work(&s->work.note[i].op), .seconds = of[MEAN] },
                    .p10 = of[P10],
                    .p90 = of[P90] };
     operation_key(&s->work.note[i].op, x.of.key);
@@ -36,9 +36,9 @@ static int row_of(operation_table *t, const listed_time *x)
     return i;
 }
 
-/* Sums of quantiles and of medians, of all ranks' operations. */
+/* Sums of quantiles and of means, of all ranks' operations. */
 typedef struct {
-    double p10, median, p90;
+    double p10, mean, p90;
 } spread;
 
 /* all: [ranks, most]; unused entries have no key. */
@@ -49,7 +49,7 @@ static void add_ranks(operation_table *t, const own_time *all, int most, spread 
             if (!x->of.key[0]) continue;
             int row = row_of(t, &x->of);
             t->seconds[row * t->ranks + r] = x->of.seconds;
-            sum->p10 += x->p10, sum->median += x->of.seconds, sum->p90 += x->p90;
+            sum->p10 += x->p10, sum->mean += x->of.seconds, sum->p90 += x->p90;
         }
 }
 
@@ -69,13 +69,25 @@ static void measure_case_operations(operation_table *t, const bench_case *c, dou
     slice_close(&s);
 }
 
+static double median_of_ranks(const operation_table *t, int operation)
+{
+    const double *of = t->seconds + (int64_t)operation * t->ranks;
+    double *known = allocate(t->ranks, sizeof *known, "sorting ranks");
+    int count = 0;
+    for (int r = 0; r < t->ranks; r++)
+        if (!isnan(of[r])) known[count++] = of[r];
+    double median = median_of(known, count);
+    free(known);
+    return median;
+}
+
 operation_table operations_measure(const deck *d, double seconds)
 {
     operation_table t = { .ranks = world_ranks() };
     spread sum = { 0.0, 0.0, 0.0 };
     for (int64_t i = 0; i < d->cases; i += d->item[i].repeats) measure_case_operations(&t, &d->item[i], seconds, &sum);
-    for (int i = 0; i < t.operations; i++) t.of[i].seconds = median_of(t.seconds + (int64_t)i * t.ranks, t.ranks);
-    t.least = sum.p10 / sum.median, t.most = sum.p90 / sum.median;
+    for (int i = 0; i < t.operations; i++) t.of[i].seconds = median_of_ranks(&t, i);
+    t.least = sum.p10 / sum.mean, t.most = sum.p90 / sum.mean;
     return t;
 }
 

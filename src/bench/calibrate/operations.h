@@ -8,7 +8,7 @@ typedef struct {
     int ranks, operations;
     listed_time *of;    /* [operations]: key and work; seconds: the median of the ranks that have it */
     double *seconds;    /* [operations, ranks], of each run; NaN: the rank has no such operation */
-    double least, most; /* the tenth and the ninetieth percentile of a rank's runs, as parts of their median */
+    double least, most; /* the tenth and the ninetieth percentile of a rank's runs, as parts of their mean */
 } operation_table;
 
 /* seconds: that each operation runs at least. Collective over the world. */

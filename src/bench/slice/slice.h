@@ -9,8 +9,9 @@
 /* How operations are run: with all multiprocessors; with those that are not left to transfers; with all, next to one
  * resident block. */
 typedef enum { WITH_ALL, WITH_LEFT, WITH_RESIDENT, CONDITIONS } condition;
-/* What is kept of an operation: quantiles of its seconds, clock and power before and after. NaN: not measured. */
-enum { MEDIAN, P10, P90, CLOCK_BEFORE, CLOCK_AFTER, POWER_BEFORE, POWER_AFTER, SUSTAINED };
+/* What is kept of an operation: quantiles and mean of its seconds, clock and power before and after. NaN: not measured.
+ */
+enum { MEDIAN, MEAN, P10, P90, CLOCK_BEFORE, CLOCK_AFTER, POWER_BEFORE, POWER_AFTER, SUSTAINED };
 typedef struct {
     double of[CONDITIONS][SUSTAINED];
 } sustained;

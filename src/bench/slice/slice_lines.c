@@ -8,8 +8,8 @@
 #include <math.h>
 
 static const char *const conditions[CONDITIONS] = { "all", "left", "resident" };
-static const char *const sustained_names[SUSTAINED] = { "median",      "p10",          "p90",        "clock_before",
-                                                        "clock_after", "power_before", "power_after" };
+static const char *const sustained_names[SUSTAINED] = { "median",       "mean",        "p10",          "p90",
+                                                        "clock_before", "clock_after", "power_before", "power_after" };
 static const phase layer_phases[] = { PHASE_FORWARD, PHASE_RECOMPUTE, PHASE_BACKWARD };
 enum { LAYER_PHASES = sizeof layer_phases / sizeof *layer_phases, OPERAND_TEXT = 160 };
 

@@ -83,7 +83,8 @@ static void sustain(const bench *b, const placed_op *o, double seconds, double t
         part[count++] = run_batch(b, o, runs);
     machine_device after = machine_device_of(b->filler.kind);
     sort_numbers(part, count);
-    to[MEDIAN] = quantile(part, count, 0.5), to[P10] = quantile(part, count, 0.1), to[P90] = quantile(part, count, 0.9);
+    to[MEDIAN] = quantile(part, count, 0.5), to[MEAN] = mean_of_last(part, count, count);
+    to[P10] = quantile(part, count, 0.1), to[P90] = quantile(part, count, 0.9);
     to[CLOCK_BEFORE] = before.clock_hertz, to[CLOCK_AFTER] = after.clock_hertz;
     to[POWER_BEFORE] = before.power_watts, to[POWER_AFTER] = after.power_watts;
 }
