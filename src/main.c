@@ -12,6 +12,7 @@
 #include "bench/launch/options.h"
 #include "bench/launch/truth.h"
 #include "bench/paper/dry_run.h"
+#include "bench/project/from_record.h"
 #include "bench/project/project.h"
 #include "bench/project/trace.h"
 #include "bench/record/json.h"
@@ -180,6 +181,7 @@ static int paper_run_all(const options *o)
     paper_run p = { .given = o };
     int status = STATUS_PASSED;
     if (o->sheet && !read_sheet(o->sheet, &p.sheet)) return STATUS_REFUSED;
+    if (o->from && !sheet_from_record(&p.sheet, o->from, reason, sizeof reason)) return refuse(reason);
     if (o->vary && term_named(text_of(o->vary)) == TERMS)
         return refuse("--vary: give a term of the sheet, as in --vary network");
     p.file = deck_file_read(o->deck, reason, sizeof reason);

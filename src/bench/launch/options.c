@@ -69,6 +69,8 @@ static void read_sheet(options *o, const char *word) { o->sheet = word; }
 
 static void read_vary(options *o, const char *word) { o->vary = word; }
 
+static void read_from(options *o, const char *word) { o->from = word; }
+
 static void read_timeline(options *o, const char *word) { o->timeline = word; }
 
 static void read_json(options *o, const char *word) { o->json = word; }
@@ -103,6 +105,7 @@ static const struct {
     { "--seconds", read_sustained, "how long a slice runs each operation, as in --seconds 2" },
     { "--sheet", read_sheet, "a machine, as in --sheet dgx-h100" },
     { "--vary", read_vary, "a term of the sheet, as in --vary network" },
+    { "--from", read_from, "the record of a run, as in --from gsw.h5" },
     { "--timeline", read_timeline, "a file for the trace that Perfetto opens" },
     { "--rank", read_rank, "a rank of the case, as in --rank 0" },
     { "--json", read_json, "a file; --json - writes to stdout" },
@@ -187,7 +190,8 @@ static const char *contradiction(const options *o)
           "--ranks goes with --dry-run, --project and --slice; mpirun -np sets the ranks of a run" },
         { o->step_seconds > 0.0 && !o->dry_run, "--step-seconds goes with --dry-run; a run measures its own" },
         { o->strict && on_paper, "--strict goes with a run; a dry run or a slice judges no case" },
-        { o->vary && !o->project, "--vary goes with --project" },
+        { (o->vary || o->from) && !o->project, "--vary and --from go with --project" },
+        { o->timeline && o->calibrate, "--timeline goes with a run or --project: nothing else has times" },
         { o->timeline && asked && !o->project, "--timeline goes with a run or --project: nothing else has times" },
         { o->timeline && o->json && strcmp(o->timeline, o->json) == 0, "--timeline and --json name the same file" },
         { o->timeline && (o->rank_counts > 1 || strcmp(o->timeline, "-") == 0),
@@ -236,6 +240,7 @@ void options_print_help(void)
         "       ./xgsw --project DECK --sheet NAME   the step of every case, in seconds, on a machine of "
         "inputs/machines/\n"
         "                     [--ranks N,N]          at N ranks\n"
+        "                     [--from RECORD.h5]     with what a run measured, before the terms of the sheet\n"
         "                     [--vary TERM]          and with this term of the sheet at its least and at its most\n"
         "                     [--timeline FILE]      every operation of a step as a trace that Perfetto opens\n"
         "       mpirun -np N ./xgsw --calibrate DECK  times operations and links of all ranks, and names slow ones;\n"

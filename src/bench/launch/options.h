@@ -15,6 +15,7 @@ typedef struct {
     bool strict;                          /* a case that is SKIPPED or NOT VALID is a failure */
     bool verbose;                         /* the report has all lines */
     const char *timeline;                 /* --timeline FILE of a trace; NULL: not given */
+    const char *from;                     /* --from RECORD, of --project; NULL: not given */
     const char *vary;                     /* --vary TERM, of a sheet; NULL: not given */
     const char *sheet;                    /* --sheet NAME, of inputs/machines/; NULL: not given */
     const char *device;                   /* --device NAME, of plan/catalogue/devices.h */

@@ -8,7 +8,7 @@
 
 static double expected(const pricing *p, sheet_term t) { return p->sheet->term[t].value[EXPECTED]; }
 static double multiprocessors(const pricing *p) { return expected(p, TERM_MULTIPROCESSORS); }
-static int domain_of(const machine_sheet *s) { return s->host ? HOST_DOMAIN : s->device->domain; }
+int sheet_domain(const machine_sheet *s) { return s->host ? HOST_DOMAIN : s->device->domain; }
 
 /* ---- computing ---- */
 
@@ -123,14 +123,14 @@ static group_place place_of(const group *g, int domain)
 
 int group_within(const group *g, int domain) { return place_of(g, domain).within; }
 
-static double whole_bytes(const op *o) { return (double)tensor_span(&o->operand[0].tensor); }
+double transfer_bytes(const op *o) { return (double)tensor_span(&o->operand[0].tensor); }
 
 /* Bytes that leave a rank, of a ring. */
 static double bytes_sent(const op *o, const group *g)
 {
     double share = (double)(g->size - 1) / g->size;
-    if (o->kind == OP_EXCHANGE) return whole_bytes(o);
-    return (o->kind == OP_ALL_REDUCE ? 2.0 : 1.0) * share * whole_bytes(o);
+    if (o->kind == OP_EXCHANGE) return transfer_bytes(o);
+    return (o->kind == OP_ALL_REDUCE ? 2.0 : 1.0) * share * transfer_bytes(o);
 }
 
 static int blocks_of(const pricing *p, const op *o, const group *g)
@@ -138,7 +138,7 @@ static int blocks_of(const pricing *p, const op *o, const group *g)
     enum { BYTES_OF_A_BLOCK = 32 << 10 }; /* fewer bytes make no second block (NCCL 2.28) */
     bool link = o->kind == OP_EXCHANGE;
     int most = link ? p->room->link : g->apart ? p->room->apart : p->room->turns;
-    double needed = whole_bytes(o) / BYTES_OF_A_BLOCK;
+    double needed = transfer_bytes(o) / BYTES_OF_A_BLOCK;
     return link || needed >= most ? most : needed < 1.0 ? 1 : (int)needed;
 }
 
@@ -161,7 +161,8 @@ static price kernel_price(const pricing *p, const op *o, const group *g, group_p
     double sent = bytes_sent(o, g), nvlink = expected(p, TERM_NVLINK), network = cards * expected(p, TERM_NETWORK);
     double by_blocks = sent / (blocks * expected(p, TERM_THREAD_BLOCK)), by_link = sent / nvlink, by_network = 0.0;
     if (place.outside)
-        by_network = (o->kind == OP_ALL_TO_ALL ? whole_bytes(o) * (g->size - place.within) / g->size : sent) / network;
+        by_network =
+            (o->kind == OP_ALL_TO_ALL ? transfer_bytes(o) * (g->size - place.within) / g->size : sent) / network;
     double seconds = fmax(by_blocks, fmax(by_link, by_network));
     price x = { .seconds = seconds, .fixed_term = TERM_KERNEL_LATENCY, .blocks = blocks };
     x.fixed = expected(p, TERM_KERNEL_LATENCY) * (place.outside ? 2.0 : 1.0);
@@ -173,7 +174,7 @@ static price kernel_price(const pricing *p, const op *o, const group *g, group_p
 
 static price transfer_price(const pricing *p, const op *o, const group *g)
 {
-    group_place place = place_of(g, p->sheet->device->domain);
+    group_place place = place_of(g, sheet_domain(p->sheet));
     bool copied = o->kind == OP_ALL_GATHER || o->kind == OP_ALL_TO_ALL;
     return copied && !place.outside ? copied_price(p, bytes_sent(o, g)) : kernel_price(p, o, g, place);
 }
@@ -192,7 +193,7 @@ static void note_missing(pricing *p, op_kind kind)
 static void use_listed(pricing *p, const op *o, const group *g, price *x)
 {
     const machine_sheet *s = p->sheet;
-    double seconds = g ? listed_transfer(s, o->kind, g->size, group_within(g, domain_of(s)), whole_bytes(o))
+    double seconds = g ? listed_transfer(s, o->kind, g->size, group_within(g, sheet_domain(s)), transfer_bytes(o))
                        : listed_operation(s, o);
     sheet_term term = g ? TERM_TRANSFERS : TERM_OPERATIONS;
     if (isnan(seconds) && s->host) note_missing(p, o->kind);

@@ -25,9 +25,13 @@ typedef struct {
     char missing[MISSING_TEXT];
 } pricing;
 
-/* Returns how many ranks of the group share the NVLink domain of its first. A host is one domain. */
+/* Ranks of an NVLink domain; a host is one domain. */
 enum { HOST_DOMAIN = 1 << 30 };
+int sheet_domain(const machine_sheet *s);
+/* Returns how many ranks of the group share the domain of its first. */
 int group_within(const group *g, int domain);
+/* Bytes of its first operand. */
+double transfer_bytes(const op *o);
 /* g: the transfer's group; NULL: it computes. */
 price price_of_op(pricing *p, const op *o, const group *g);
 /* Prices of all items of a rank's submissions; owned by the caller. */

@@ -84,17 +84,43 @@ bool reader_integer(reader *r, const char *name, int64_t *value)
     return found;
 }
 
-int64_t *reader_integers(reader *r, const char *path, int64_t *count)
+/* Reads a dataset of values of `size` bytes, as that type of memory. */
+static void *read_list(reader *r, const char *path, hid_t type, size_t size, int64_t *count)
 {
     hid_t set = H5Dopen2(r->file, path, H5P_DEFAULT), space = set >= 0 ? H5Dget_space(set) : -1;
     *count = space >= 0 ? H5Sget_simple_extent_npoints(space) : -1;
-    int64_t *values = *count >= 0 ? allocate(*count, sizeof *values, "a list of integers") : NULL;
-    bool read = values && (*count == 0 || H5Dread(set, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0);
+    void *values = *count >= 0 ? allocate(*count, size, "a list of the record") : NULL;
+    bool read = values && (*count == 0 || H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0);
     if (space >= 0) H5Sclose(space);
     if (set >= 0) H5Dclose(set);
     if (read) return values;
     free(values);
     return NULL;
+}
+
+int64_t *reader_integers(reader *r, const char *path, int64_t *count)
+{
+    return read_list(r, path, H5T_NATIVE_INT64, sizeof(int64_t), count);
+}
+
+double *reader_reals(reader *r, const char *path, int64_t *count)
+{
+    return read_list(r, path, H5T_NATIVE_DOUBLE, sizeof(double), count);
+}
+
+char *reader_first_text(reader *r, const char *path)
+{
+    int64_t count = 0;
+    hid_t set = H5Dopen2(r->file, path, H5P_DEFAULT), type = set >= 0 ? H5Dget_type(set) : -1;
+    bool fixed = type >= 0 && H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0;
+    size_t width = fixed ? H5Tget_size(type) : 0;
+    char *all = fixed ? read_list(r, path, type, width, &count) : NULL;
+    char *first = all && count > 0 ? allocate((int64_t)width + 1, 1, "a text of the record") : NULL;
+    if (first) memcpy(first, all, width);
+    free(all);
+    if (type >= 0) H5Tclose(type);
+    if (set >= 0) H5Dclose(set);
+    return first;
 }
 
 /* The root's attribute `creator` is "xgsw". */

@@ -18,5 +18,9 @@ void reader_close(reader *r);
 /* An attribute of the root: a text of fixed length, cut to `length`; an integer. False: there is none like that. */
 bool reader_text(reader *r, const char *name, char *text, size_t length);
 bool reader_integer(reader *r, const char *name, int64_t *value);
-/* A list or table of integers, which the caller frees, and how many there are; NULL: there is none like that. */
+/* A list or table of integers or of numbers, which the caller frees, and how many there are; NULL: there is none like
+ * that. */
 int64_t *reader_integers(reader *r, const char *path, int64_t *count);
+double *reader_reals(reader *r, const char *path, int64_t *count);
+/* A text, or the first of a list, which the caller frees; NULL: there is none. */
+char *reader_first_text(reader *r, const char *path);

@@ -1,0 +1,152 @@
+/* A record's spans and the submissions of its cases. */
+#include "bench/project/from_record.h"
+#include "base/memory.h"
+#include "bench/launch/case_machine.h"
+#include "bench/project/listed.h"
+#include "bench/project/price.h"
+#include "bench/record/reader.h"
+#include "plan/deck/deck.h"
+#include "train/measure.h"
+#include <stdio.h>
+#include <string.h>
+
+/* Spans of one case, in order of completion. */
+typedef struct {
+    double *begin, *end; /* [count] */
+    int64_t *queue, count;
+} case_spans;
+
+/* Seconds of one item of work. */
+typedef struct {
+    double sum, least;
+    int64_t count;
+} item_seconds;
+
+static case_spans read_spans(reader *r, int number)
+{
+    char path[64];
+    case_spans s;
+    int64_t ends, numbers;
+    snprintf(path, sizeof path, "/case_%04d/spans/begin", number);
+    s.begin = reader_reals(r, path, &s.count);
+    snprintf(path, sizeof path, "/case_%04d/spans/end", number);
+    s.end = reader_reals(r, path, &ends);
+    snprintf(path, sizeof path, "/case_%04d/spans/queue", number);
+    s.queue = reader_integers(r, path, &numbers);
+    if (!s.begin || !s.end || !s.queue || ends != s.count || numbers != s.count) s.count = 0;
+    return s;
+}
+
+static void free_spans(case_spans *s)
+{
+    free(s->begin);
+    free(s->end);
+    free(s->queue);
+}
+
+/* Returns the index of the queue's next submission of the counted step, or the length of the list. */
+static int64_t next_of_queue(const submissions *s, int64_t from, int64_t number)
+{
+    while (from < s->length && (s->list[from].step != COUNTED_STEP || s->list[from].queue != number)) from++;
+    return from;
+}
+
+/* A queue's operations complete in the order in which they were submitted. Returns false if there are more or fewer
+ * spans than submissions. */
+static bool add_spans(const case_spans *spans, const submissions *s, item_seconds *of)
+{
+    int64_t at[HAZARD_QUEUES] = { 0 }, expected = 0;
+    for (int64_t i = 0; i < s->length; i++) expected += s->list[i].step == COUNTED_STEP;
+    if (expected != spans->count) return false;
+    for (int64_t i = 0; i < spans->count; i++) {
+        int64_t number = spans->queue[i], k = next_of_queue(s, at[number], number);
+        double seconds = spans->end[i] - spans->begin[i];
+        if (k == s->length) return false;
+        item_seconds *x = &of[s->list[k].item];
+        x->least = x->count == 0 || seconds < x->least ? seconds : x->least;
+        x->sum += seconds, x->count++;
+        at[number] = k + 1;
+    }
+    return true;
+}
+
+static void list_items(machine_sheet *s, const preparation *work, const item_seconds *of)
+{
+    for (int i = 0; i < work->order->items; i++) {
+        const work_item *x = &work->order->item[i];
+        if (of[i].count == 0 || x->note < 0) continue;
+        const op *o = &work->note[x->note].op;
+        const group *g = x->group >= 0 ? &work->order->group[x->group] : NULL;
+        listed_time t = { .work = g ? transfer_bytes(o) : operation_work(o) };
+        t.seconds = g ? of[i].least : of[i].sum / (double)of[i].count;
+        if (g) transfer_key(o->kind, g->size, group_within(g, sheet_domain(s)), t.key);
+        else operation_key(o, t.key);
+        if (!g || g->size > 1) listed_add(g ? &s->transfers : &s->operations, t);
+    }
+}
+
+static bool add_case(machine_sheet *s, const bench_case *c, reader *r)
+{
+    mesh m;
+    case_spans spans = read_spans(r, c->number);
+    trainer_options o = { .machine = case_machine(c) };
+    o.machine.keeps_order = true;
+    if (spans.count == 0) return free_spans(&spans), true; /* it did not run */
+    mesh_open(&m, &c->layout, 0, MESH_PAPER);
+    measure paper = measure_case(c, &m, &o);
+    item_seconds *of = allocate(paper.prepared.order->items, sizeof *of, "seconds of items");
+    bool known = add_spans(&spans, paper.prepared.order, of);
+    if (known) list_items(s, &paper.prepared, of);
+    free(of);
+    measure_free(&paper);
+    mesh_close(&m);
+    free_spans(&spans);
+    return known;
+}
+
+/* The record's times come first; the bands are those of the sheet, if it has times. */
+static void put_before(machine_sheet *s, listed_times operations, listed_times transfers)
+{
+    for (int i = 0; i < operations.count; i++) listed_add(&s->operations, operations.list[i]);
+    for (int i = 0; i < transfers.count; i++) listed_add(&s->transfers, transfers.list[i]);
+    free(operations.list);
+    free(transfers.list);
+    for (sheet_term t = TERM_OPERATIONS; t < TERMS; t++)
+        if (!s->term[t].line) s->term[t] = (term_entry){ { 1.0, 0.95, 1.05 }, MEASURED, 1 };
+}
+
+static bool add_deck(machine_sheet *s, reader *r, const char *path, char *why, size_t length)
+{
+    int64_t ranks;
+    char *text = reader_first_text(r, "/provenance/deck"), *device = reader_first_text(r, "/provenance/device_name");
+    int64_t *node = reader_integers(r, "/provenance/nodes", &ranks);
+    deck_source source = { .name = path, .text = text, .length = text ? strlen(text) : 0, .ranks = (int)ranks };
+    source.dry_run = true, source.device = device ? device : PAPER_DEVICE;
+    if (!device) source.cuda_missing = "the record is of a host";
+    deck d = text && node ? deck_read(&source) : (deck){ .messages = 1 };
+    bool fits = !d.messages && s->host == !device && (s->host || device_find(device) == s->device), known = fits;
+    for (int64_t i = 0; i < d.cases && known; i++) known = add_case(s, &d.item[i], r);
+    if (!fits) snprintf(why, length, "%s: it is no record of a run on the machine of the sheet %s", path, s->name);
+    else if (!known)
+        snprintf(why, length, "%s: its cases have other operations here; measure it with this build", path);
+    if (text && node) deck_free(&d);
+    free(text);
+    free(device);
+    free(node);
+    return known;
+}
+
+bool sheet_from_record(machine_sheet *s, const char *path, char *why, size_t length)
+{
+    size_t size;
+    void *bytes = read_whole(path, &size);
+    reader *r = bytes ? reader_open(bytes, size) : NULL;
+    listed_times operations = s->operations, transfers = s->transfers;
+    if (!r) snprintf(why, length, "%s: it is no record, or cannot be read", path);
+    s->operations = s->transfers = (listed_times){ .count = 0 };
+    bool added = r && add_deck(s, r, path, why, length);
+    put_before(s, operations, transfers);
+    if (r) reader_close(r);
+    free(bytes);
+    return added;
+}
