@@ -159,18 +159,24 @@ static void refuse_line(void *file, int line, const char *sentence)
     refuse(text);
 }
 
-/* Reads the sheet of that name, of inputs/machines/, or the file NAME.sheet. Returns whether it has no mistakes. */
-static bool read_sheet(const char *name, machine_sheet *s)
+/* Reads a sheet's text, which is freed. Returns whether it has no mistakes. */
+static bool take_sheet(deck_file *f, const char *name, const char *reason, machine_sheet *s)
+{
+    bool whole = f->bytes && sheet_read(s, name, f->bytes, refuse_line, f->path) == 0;
+    if (!f->bytes) refuse(reason);
+    free(f->bytes);
+    return whole;
+}
+
+/* Reads the sheet of that name, of inputs/machines/, or the file NAME.sheet. all: on all ranks the same, collective. */
+static bool read_sheet(const char *name, machine_sheet *s, bool all)
 {
     char path[512], reason[1024];
     const char *dot = strrchr(name, '.');
     bool is_file = dot && strcmp(dot, ".sheet") == 0;
     snprintf(path, sizeof path, is_file ? "%.400s" : "machines/%.400s.sheet", name);
-    deck_file f = deck_file_read(path, reason, sizeof reason);
-    bool whole = f.bytes && sheet_read(s, name, f.bytes, refuse_line, f.path) == 0;
-    if (!f.bytes) refuse(reason);
-    free(f.bytes);
-    return whole;
+    deck_file f = (all ? deck_file_share : deck_file_read)(path, reason, sizeof reason);
+    return take_sheet(&f, name, reason, s);
 }
 
 /* Every rank count, whatever became of the one before. */
@@ -180,7 +186,7 @@ static int paper_run_all(const options *o)
     const char *to = o->project ? o->timeline : o->json;
     paper_run p = { .given = o };
     int status = STATUS_PASSED;
-    if (o->sheet && !read_sheet(o->sheet, &p.sheet)) return STATUS_REFUSED;
+    if (o->sheet && !read_sheet(o->sheet, &p.sheet, false)) return STATUS_REFUSED;
     if (o->from && !sheet_from_record(&p.sheet, o->from, reason, sizeof reason)) return refuse(reason);
     if (o->vary && term_named(text_of(o->vary)) == TERMS)
         return refuse("--vary: give a term of the sheet, as in --vary network");
@@ -248,7 +254,7 @@ static int calibrate_deck(const deck *d, const deck_file *f, const options *o)
     stem_of(f->path, name, sizeof name);
     calibration c = { .deck = d, .name = name, .seconds = o->sustained > 0.0 ? o->sustained : usual_seconds };
     if (deck_on_cuda(d) && !o->sheet) return refuse("--calibrate on GPUs needs --sheet NAME, as in --sheet dgx-h100");
-    if (deck_on_cuda(d) && !read_sheet(o->sheet, &base)) return STATUS_REFUSED;
+    if (deck_on_cuda(d) && !read_sheet(o->sheet, &base, true)) return STATUS_REFUSED;
     if (deck_on_cuda(d)) c.base = &base;
     int status = calibrate(&c, why, sizeof why);
     if (why[0]) refuse(why);
@@ -270,11 +276,16 @@ static int run_deck(const deck_file *f, const options *o, const process *p)
                            .strict = o->strict,
                            .verbose = o->verbose } };
     deck d = read_deck(f, &s.devices);
+    machine_sheet sheet = { .host = false };
     bool unsuited = !d.messages && deck_on_cuda(&d) && s.devices.refused[0];
-    int status = d.messages     ? refuse_deck(&d)
-                 : unsuited     ? refuse(s.devices.refused)
-                 : o->calibrate ? calibrate_deck(&d, f, o)
-                                : session_run(&s, &d);
+    bool compares = !d.messages && !unsuited && !o->calibrate && strcmp(d.item[0].sheet, "none") != 0;
+    if (compares) s.sheet = &sheet;
+    int status = d.messages                                               ? refuse_deck(&d)
+                 : unsuited                                               ? refuse(s.devices.refused)
+                 : o->calibrate                                           ? calibrate_deck(&d, f, o)
+                 : compares && !read_sheet(d.item[0].sheet, &sheet, true) ? STATUS_REFUSED
+                                                                          : session_run(&s, &d);
+    sheet_free(&sheet);
     free(s.devices.device);
     deck_free(&d);
     return status;

@@ -174,6 +174,7 @@ typedef struct {
     double stall_seconds, time_limit;                /* time_limit 0: none */
     number_range profile, profile_ranks; /* steps for a profiler, without the last; 0-0: none. Ranks, with the last */
     char record[PATH_LENGTH];            /* HDF5 file of the run */
+    char sheet[PATH_LENGTH];             /* machine sheet of the run, or "none" */
     step_line step_line;
     double recipe_flops_per_sequence; /* the recipe's own formula, for this shape */
     double model_flops_per_sequence;  /* true GQA projections, causal half attention */

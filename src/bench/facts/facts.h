@@ -36,6 +36,14 @@ typedef struct {
     char failed[REASON_LENGTH]; /* why the first save that failed did; empty: none did */
 } checkpoint_facts;
 
+/* What the deck's machine sheet says of rank 0's timed steps: seconds of a step; of all of them by phase and axis,
+ * which are the tally's. */
+typedef struct {
+    char why[REASON_LENGTH]; /* why it says nothing; empty: it does, or there is no sheet */
+    double seconds, least, most;
+    double phase[PHASES], exposed[TALLY_AXES];
+} expected_steps;
+
 /* Lists are owned. What is gathered (bench/run/gather_case.c) is complete on rank 0 only. */
 typedef struct {
     int64_t total;        /* steps that the lists have: warmup + steps; of a soak that runs there is room for so many */
@@ -82,6 +90,7 @@ typedef struct {
     check_result check;
     conservation conserved;
     checkpoint_facts checkpoint;
+    expected_steps expected; /* seconds 0: nothing is; rank 0 */
 } facts;
 
 /* Allocates the lists; numbers are NaN until they are observed. */

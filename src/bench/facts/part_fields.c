@@ -94,6 +94,7 @@ static const field of_samples[] = {
 static const field of_phases[] = {
     { "name", NULL, "of the phase", FIELD_LABEL, PER_PHASE, .word = phase_word },
     { "seconds", "s", "of operations that compute", FIELD_REAL, PER_PHASE, EACH(seen.tally.phase_seconds, ) },
+    { "expected_seconds", "s", "by the deck's sheet", FIELD_KNOWN, PER_PHASE, EACH(seen.expected.phase, ) },
 };
 static const field of_operations[] = {
     { "name", NULL, "of the kind of operation", FIELD_LABEL, PER_OPERATION, .word = operation_word },
@@ -108,6 +109,7 @@ static const field of_transfers[] = {
     { "bytes", "bytes", "of operands", FIELD_REAL, PER_AXIS, EACH(seen.tally.axis, .bytes) },
     { "exposed_seconds", "s", "in which the compute queue waited for it", FIELD_REAL, PER_AXIS,
       EACH(seen.tally.axis, .exposed_seconds) },
+    { "expected_seconds", "s", "by the deck's sheet", FIELD_KNOWN, PER_AXIS, EACH(seen.expected.exposed, ) },
 };
 
 /* Rank 0, the timed steps. A starved transfer shows. */

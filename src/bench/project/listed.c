@@ -78,12 +78,13 @@ static double interpolated(const listed_times *t, const char *key, double work, 
     return below->seconds + (above->seconds - below->seconds) * (work - below->work) / (above->work - below->work);
 }
 
-double listed_operation(const machine_sheet *s, const op *o)
+double listed_operation(const machine_sheet *s, const op *o, bool *same)
 {
     char key[OPERATION_KEY];
     operation_key(o, key);
-    double same = interpolated(&s->operations, key, operation_work(o), keys_equal);
-    return isnan(same) ? interpolated(&s->operations, key, operation_work(o), keys_alike) : same;
+    double seconds = interpolated(&s->operations, key, operation_work(o), keys_equal);
+    *same = !isnan(seconds);
+    return *same ? seconds : interpolated(&s->operations, key, operation_work(o), keys_alike);
 }
 
 double listed_transfer(const machine_sheet *s, op_kind kind, int ranks, int within, double bytes)

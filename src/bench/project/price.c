@@ -188,18 +188,20 @@ static void note_missing(pricing *p, op_kind kind)
     snprintf(p->missing + used, MISSING_TEXT - used, "%s%s", used ? ", " : "", op_kind_name(kind));
 }
 
-/* Replaces the price's seconds by those that the sheet lists, if it does. A product on fewer multiprocessors than there
- * are is slower in proportion. */
+/* Replaces the price's seconds by those that the sheet lists, if it does: of this shape or of others. A product on
+ * fewer multiprocessors than there are is slower in proportion. */
 static void use_listed(pricing *p, const op *o, const group *g, price *x)
 {
     const machine_sheet *s = p->sheet;
+    bool same = true;
     double seconds = g ? listed_transfer(s, o->kind, g->size, group_within(g, sheet_domain(s)), transfer_bytes(o))
-                       : listed_operation(s, o);
+                       : listed_operation(s, o, &same);
     sheet_term term = g ? TERM_TRANSFERS : TERM_OPERATIONS;
+    if (!g && s->operations.count) x->estimated = !same || isnan(seconds);
     if (isnan(seconds) && s->host) note_missing(p, o->kind);
     if (isnan(seconds)) return;
     x->seconds = seconds * expected(p, term);
-    x->term = (int)term, x->factor = 0, x->estimated = false;
+    x->term = (int)term, x->factor = 0;
     if (g) x->fixed = 0.0;
     if (x->in_waves && p->room->left && x->blocks >= multiprocessors(p) - p->room->left)
         x->seconds *= multiprocessors(p) / (multiprocessors(p) - p->room->left);

@@ -17,24 +17,14 @@ _Static_assert((int)TERMS <= (int)TIMELINE_TERMS, "a chain has every term");
 
 /* What the timeline tells of one stage. finished: when the optimizer of each step was, and the chain that led there. */
 typedef struct {
-    double went[WENTS];
-    exposed_axis exposed[PROJECTED_AXES];
+    tally tally;
     double finished[STEPS], path[STEPS][TERMS];
-    double estimated; /* seconds of products */
+    double estimated;
     const preparation *work;
     const price *price;
     FILE *trace;
     int number; /* of the case */
 } stage_times;
-
-static step_share share_of(const preparation *work, const submitted *s)
-{
-    int note = work->order->item[s->item].note;
-    op_kind kind = note >= 0 ? work->note[note].op.kind : OP_FILL;
-    if (work->order->item[s->item].phase == PHASE_OPTIMIZER) return WENT_OPTIMIZER;
-    if (kind == OP_MATMUL || kind == OP_GROUPED_MATMUL) return WENT_PRODUCTS;
-    return kind == OP_ATTENTION_FORWARD || kind == OP_ATTENTION_BACKWARD ? WENT_ATTENTION : WENT_MEMORY;
-}
 
 static bool updates_weights(const preparation *work, const submitted *s)
 {
@@ -42,41 +32,45 @@ static bool updates_weights(const preparation *work, const submitted *s)
     return note >= 0 && work->note[note].op.kind == OP_ADAMW && s->step >= 0;
 }
 
-static void add_exposed(stage_times *t, const char *axis, double seconds)
+static void count(stage_times *t, const timeline_event *e)
 {
-    int i = 0;
-    if (strcmp(axis, "pipeline") == 0) return;
-    while (i < PROJECTED_AXES - 1 && t->exposed[i].axis && strcmp(t->exposed[i].axis, axis) != 0) i++;
-    t->exposed[i].axis = axis;
-    t->exposed[i].seconds += seconds;
+    const work_item *x = &t->work->order->item[e->what->item];
+    const char *axis = x->group >= 0 ? t->work->order->group[x->group].axis : NULL;
+    op_kind kind = x->note >= 0 ? t->work->note[x->note].op.kind : OP_FILL;
+    trace_operation(t->trace, t->number, t->work, e);
+    tally_seconds(&t->tally, kind, axis, x->phase, e->end - e->begin);
+    if (axis) t->tally.axis[tally_axis_of(&t->tally, axis)].exposed_seconds += e->exposed;
+    else if (t->price[e->what->item].estimated) t->estimated += e->end - e->begin;
 }
 
 static void keep(void *me, const timeline_event *e)
 {
     stage_times *t = (stage_times *)me + e->rank;
     const submitted *s = e->what;
-    int at = t->work->order->item[s->item].group;
-    if (s->step == STEPS - 1) trace_operation(t->trace, t->number, t->work, e);
-    if (s->step == STEPS - 1 && t->price[s->item].estimated) t->estimated += e->end - e->begin;
-    if (s->step == STEPS - 1 && at < 0) t->went[share_of(t->work, s)] += e->end - e->begin;
-    else if (s->step == STEPS - 1 && e->exposed > 0.0) add_exposed(t, t->work->order->group[at].axis, e->exposed);
+    if (s->step == STEPS - 1) count(t, e);
     if (!updates_weights(t->work, s)) return;
     t->finished[s->step] = e->end;
     memcpy(t->path[s->step], e->path, sizeof t->path[s->step]);
 }
 
-static double computed(const stage_times *t)
+double projected_computing(const tally *t)
 {
     double seconds = 0.0;
-    for (int i = 0; i < WENT_BUBBLE; i++) seconds += t->went[i];
+    for (int i = 0; i < PHASES; i++) seconds += t->phase_seconds[i];
     return seconds;
 }
 
-static double exposed(const stage_times *t)
+double projected_exposed(const tally *t)
 {
     double seconds = 0.0;
-    for (int i = 0; i < PROJECTED_AXES; i++) seconds += t->exposed[i].seconds;
+    for (int i = 0; i < t->axes; i++)
+        if (strcmp(t->axis[i].axis, "pipeline") != 0) seconds += t->axis[i].exposed_seconds;
     return seconds;
+}
+
+double projected_bubble(const projection *p, const tally *t)
+{
+    return fmax(0.0, p->seconds - projected_computing(t) - projected_exposed(t));
 }
 
 double projection_change(const projection *p, const machine_sheet *s, sheet_term t, sheet_value value)
@@ -111,14 +105,12 @@ static void sum_up(projection *p, const stage_times *t, int stages, const machin
 {
     const stage_times *last = last_of(t, stages, STEPS - 1), *before = last_of(t, stages, 0), *most = t;
     for (int i = 1; i < stages; i++)
-        if (computed(&t[i]) > computed(most)) most = &t[i];
-    p->busiest = (int)(most - t);
+        if (projected_computing(&t[i].tally) > projected_computing(&most->tally)) most = &t[i];
+    p->stage = (int)(most - t);
+    p->busiest = most->tally, p->own = t->tally;
+    p->estimated = most->estimated;
     p->seconds = last->finished[STEPS - 1] - before->finished[0];
     for (int k = 0; k < TERMS; k++) p->term[k] = last->path[STEPS - 1][k] - before->path[0][k];
-    memcpy(p->went, most->went, sizeof p->went);
-    p->estimated = most->estimated;
-    memcpy(p->exposed, most->exposed, sizeof p->exposed);
-    p->went[WENT_BUBBLE] = fmax(0.0, p->seconds - computed(most) - exposed(most));
     add_band(p, sheet);
 }
 
@@ -177,6 +169,7 @@ bool project_case(const bench_case *c, const machine_sheet *sheet, FILE *trace, 
         if (!p->missing[0]) memcpy(p->missing, at[i].pricing.missing, sizeof p->missing);
         times[i].work = rank[i].work, times[i].price = rank[i].price, times[i].trace = trace,
         times[i].number = c->number;
+        tally_clear(&times[i].tally);
         trace_process(trace, c->number, "stage", i);
         p->bytes = fmax(p->bytes, (double)at[i].measured.arena.used + memory_room_outside(&at[i].mesh));
     }

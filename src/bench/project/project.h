@@ -1,37 +1,26 @@
 /* The step of a case on paper, in seconds. */
 #pragma once
 #include "bench/project/price.h"
+#include "machine/queue/tally.h"
 #include "plan/deck/deck.h"
 #include "plan/sheet/sheet.h"
 #include <stdio.h>
 
-/* Where the seconds of a step go on the rank that computes longest. */
-typedef enum {
-    WENT_PRODUCTS,
-    WENT_ATTENTION,
-    WENT_MEMORY,
-    WENT_OPTIMIZER,
-    WENT_BUBBLE, /* another stage was awaited, or nothing was left */
-    WENTS
-} step_share;
-
-/* Seconds in which the rank computed nothing and a transfer of that axis ran, which is not the pipeline's. */
-enum { PROJECTED_AXES = 8 };
-typedef struct {
-    const char *axis;
-    double seconds;
-} exposed_axis;
-
 typedef struct {
     double seconds, least, most; /* of a step: band: the root of the sum of squares of what each term can change */
-    double went[WENTS];          /* of that rank */
-    exposed_axis exposed[PROJECTED_AXES];
-    char missing[MISSING_TEXT]; /* operations that the sheet has no term for; they take no time here */
-    double estimated;           /* of its products, seconds that no listed shape gives */
-    double bytes;               /* of the rank that takes most memory, with what libraries take */
-    double term[TERMS];         /* of the longest chain of operations that makes a step */
-    int busiest;                /* that stage */
+    tally busiest, own;          /* of that step: of the rank that computes longest, and of rank 0 */
+    char missing[MISSING_TEXT];  /* operations that the sheet has no term for; they take no time here */
+    double estimated;            /* of its computing, seconds of shapes that are not listed */
+    double bytes;                /* of the rank that takes most memory, with what libraries take */
+    double term[TERMS];          /* of the longest chain of operations that makes a step */
+    int stage;                   /* of the busiest rank */
 } projection;
+
+/* Seconds in which a rank computed; in which it did not and a transfer ran, of no pipeline; in which it waited for
+ * other stages. */
+double projected_computing(const tally *t);
+double projected_exposed(const tally *t);
+double projected_bubble(const projection *p, const tally *t);
 
 /* Runs two steps of one rank of each stage; the second counts. trace: where it is written as it ran, or NULL.
  * Returns false and a sentence if they cannot end. */

@@ -6,8 +6,7 @@
 #include "plan/catalogue/catalogue.h"
 #include <math.h>
 #include <stdio.h>
-
-static const char *const went_names[WENTS] = { "products", "attention", "memory-bound kernels", "optimizer", "bubble" };
+#include <string.h>
 
 static double mfu_of(const bench_case *c, const machine_sheet *s, double seconds)
 {
@@ -35,8 +34,8 @@ static void print_origins(const machine_sheet *s, const projection *p)
     say("  rests on    ");
     for (sheet_origin o = 0; o < ORIGINS; o++)
         say("%s%s terms %.0f %%", o ? ", " : "", origin_name(o), 100.0 * of[o] / p->seconds);
-    say("; %.0f %% of the products' time is of shapes that are not listed\n",
-        100.0 * p->estimated / fmax(p->went[WENT_PRODUCTS], 1e-300));
+    say("; %.0f %% of the computing is of shapes that are not listed\n",
+        100.0 * p->estimated / fmax(projected_computing(&p->busiest), 1e-300));
 }
 
 /* Prints the share of each term of the longest chain, and what the term's least and most change, in percent of the
@@ -55,16 +54,25 @@ static void print_terms(const machine_sheet *s, const projection *p)
     say("\n");
 }
 
+static double seconds_of(const tally *t, op_kind a, op_kind b) { return t->kind[a].seconds + t->kind[b].seconds; }
+
 static void print_time(const projection *p)
 {
-    say("  time        ");
-    for (int i = 0; i < WENTS; i++) say("%s%s %.1f %%", i ? ", " : "", went_names[i], 100.0 * p->went[i] / p->seconds);
-    say(" (stage %d)\n", p->busiest);
-    if (!p->exposed[0].axis) return;
-    say("  exposed     ");
-    for (int i = 0; i < PROJECTED_AXES && p->exposed[i].axis; i++)
-        say("%s%s %.1f %%", i ? ", " : "", p->exposed[i].axis, 100.0 * p->exposed[i].seconds / p->seconds);
-    say("\n");
+    const tally *t = &p->busiest;
+    double products = seconds_of(t, OP_MATMUL, OP_GROUPED_MATMUL), optimizer = t->phase_seconds[PHASE_OPTIMIZER];
+    double attention = seconds_of(t, OP_ATTENTION_FORWARD, OP_ATTENTION_BACKWARD), bubble = projected_bubble(p, t);
+    double rest = projected_computing(t) - products - attention - optimizer, part = 100.0 / p->seconds;
+    say("  time        products %.1f %%, attention %.1f %%, memory-bound kernels %.1f %%, optimizer %.1f %%, bubble "
+        "%.1f "
+        "%% (stage %d)\n",
+        part * products, part * attention, part * rest, part * optimizer, part * bubble, p->stage);
+    const char *between = "  exposed     ";
+    for (int i = 0; i < t->axes; i++) {
+        if (strcmp(t->axis[i].axis, "pipeline") == 0 || t->axis[i].exposed_seconds == 0.0) continue;
+        say("%s%s %.1f %%", between, t->axis[i].axis, part * t->axis[i].exposed_seconds);
+        between = ", ";
+    }
+    if (between[0] == ',') say("\n");
 }
 
 static void print_case(const bench_case *c, const machine_sheet *s, const projection *p)

@@ -9,6 +9,7 @@
 #include "bench/report/field_lines.h"
 #include "bench/report/number_lines.h"
 #include "bench/report/progress.h"
+#include "bench/report/sheet_lines.h"
 #include "bench/report/step_lines.h"
 #include "bench/report/summary.h"
 #include "bench/report/verdict_lines.h"
@@ -60,7 +61,7 @@ static void report_end(void *state, const case_result *r)
     t->row[t->rows++] = summary_row_of(r);
     if (ran) say_replay(r);
     if (r->seen.completed > r->given->warmup) say_numbers(r);
-    if (ran) say_checkpoints(r);
+    if (ran) say_expected_steps(r), say_checkpoints(r);
     if (ran && t->verbose) say_fields(r);
     say_verdict(r);
 }

@@ -12,6 +12,7 @@
 #include "bench/launch/preloaded.h"
 #include "bench/launch/window.h"
 #include "bench/paper/memory.h"
+#include "bench/project/expected.h"
 #include "bench/run/gather_case.h"
 #include "bench/run/soak.h"
 #include "machine/op/activity.h"
@@ -395,6 +396,7 @@ void run_case(const bench_case *c, const measure *share, case_result *r, const r
     gather_findings(f);
     f->total_seconds = clock_seconds() - begin;
     if (world_rank() != 0) return;
+    if (in->sheet && f->completed > c->warmup) expect_steps(r, in->sheet);
     r->figures = figures_of(f, c);
     repeats_add(in->repeats, c, &r->figures);
     snprintf(r->ruling.stopped_by, sizeof r->ruling.stopped_by, "%s", stop_words(f->stopped));

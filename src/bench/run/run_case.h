@@ -16,6 +16,7 @@ typedef struct {
     sinks told;
     stop_clock stop;
     repeat_means *repeats;
+    const struct machine_sheet *sheet;    /* that cases are compared with; NULL: none */
     char libraries_differ[REASON_LENGTH]; /* this rank's from rank 0's, as they started; empty: they do not */
     char preloaded[REASON_LENGTH];        /* this rank's preloaded library that answers calls; empty: none does */
 } run_state;

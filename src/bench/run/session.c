@@ -166,7 +166,7 @@ int session_run(const session *s, const deck *d)
 {
     char left[WATCH_SENTENCE], folder[PLACE_LENGTH + PLACE_END];
     repeat_means repeats = { .first = 0 };
-    run_state in = { .stop = stop_open(), .repeats = &repeats };
+    run_state in = { .stop = stop_open(), .repeats = &repeats, .sheet = s->sheet };
     record_place place = { .none = true, .file = -1 };
     surroundings a = look_around(s, deck_on_cuda(d));
     run_source run = s->run;

@@ -5,9 +5,11 @@
 #include "bench/facts/run_source.h"
 #include "bench/run/devices.h"
 
-/* devices: empty where no case asks for one. Of `run` the caller gives what it was started with; the rest is found. */
+/* sheet: what cases are compared with, or NULL. devices: empty where no case asks for one. Of `run` the caller gives
+ * what it was started with; the rest is found. */
 typedef struct {
     run_source run;
+    const struct machine_sheet *sheet;
     device_survey devices;
 } session;
 

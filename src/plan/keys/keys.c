@@ -34,6 +34,10 @@ static const key_row table[KEYS] = {
                       .explanation = "auto: cuda if every rank has a usable GPU, else host" },
     [KEY_RECORD] = { "record", .kind = KIND_PATH, .fallback = "gsw.h5", FIELD(record),
                      .explanation = "HDF5 file of the whole run, or none" },
+    [KEY_SHEET] = { "sheet", .kind = KIND_PATH, .fallback = "none", FIELD(sheet),
+                    .explanation =
+                        "machine sheet (NAME of inputs/machines/, or FILE.sheet): each case is compared with "
+                        "what --project expects" },
     [KEY_STEPS] = { "steps", INTEGER(1, 1000000), .fallback = "50", FIELD(steps), .explanation = "timed steps" },
     [KEY_WARMUP] = { "warmup", INTEGER(0, 1000000), .fallback = "0", FIELD(warmup),
                      .explanation = "untimed steps before the timed steps" },
@@ -184,7 +188,7 @@ bool key_sweeps(key_id key)
     return kind != KIND_FAULT && kind != KIND_PATH;
 }
 
-bool key_is_of_run(key_id key) { return key == KEY_RECORD; }
+bool key_is_of_run(key_id key) { return key == KEY_RECORD || key == KEY_SHEET; }
 
 key_id key_find(text_view name)
 {

@@ -70,7 +70,7 @@ typedef struct {
     int count, capacity;
 } listed_times;
 
-typedef struct {
+typedef struct machine_sheet {
     char name[64];
     bool host; /* then there is no device */
     const device_row *device;

@@ -1,0 +1,68 @@
+/* Expected and measured. */
+#include "bench/report/sheet_lines.h"
+#include "base/say.h"
+#include <math.h>
+#include <stdio.h>
+
+/* Seconds of a step of rank 0. */
+typedef struct {
+    const char *before, *name, *after;
+    double expected, measured;
+} compared;
+enum { COMPARED = PHASES + TALLY_AXES };
+
+/* Lists phases and axes that take time by either. Returns how many. */
+static int compare(const case_result *r, compared list[COMPARED])
+{
+    const facts *f = &r->seen;
+    double steps = (double)(f->completed - r->given->warmup);
+    int n = 0;
+    for (int i = 0; i < PHASES; i++)
+        list[n++] = (compared){ "", phase_name((phase)i), "", f->expected.phase[i], f->tally.phase_seconds[i] };
+    for (int i = 0; i < f->tally.axes; i++)
+        list[n++] = (compared){ "exposed ", f->tally.axis[i].axis, " transfers", f->expected.exposed[i],
+                                f->tally.axis[i].exposed_seconds };
+    int kept = 0;
+    for (int i = 0; i < n; i++) {
+        if (list[i].expected == 0.0 && list[i].measured == 0.0) continue;
+        list[kept] = list[i];
+        list[kept].expected /= steps, list[kept++].measured /= steps;
+    }
+    return kept;
+}
+
+static bool is_expected(const case_result *r)
+{
+    return r->seen.expected.seconds > 0.0 && r->seen.completed > r->given->warmup;
+}
+
+const char *largest_gap(const case_result *r, char text[GAP_TEXT])
+{
+    compared list[COMPARED], *most = list;
+    text[0] = 0;
+    if (!is_expected(r)) return text;
+    int n = compare(r, list);
+    for (int i = 1; i < n; i++)
+        if (fabs(list[i].measured - list[i].expected) > fabs(most->measured - most->expected)) most = &list[i];
+    if (n && most->expected > 0.0)
+        snprintf(text, GAP_TEXT, "%s%s%s take %.2f times what the sheet says", most->before, most->name, most->after,
+                 most->measured / most->expected);
+    else if (n)
+        snprintf(text, GAP_TEXT, "%s%s%s take %.3g s a step, by the sheet none", most->before, most->name, most->after,
+                 most->measured);
+    return text;
+}
+
+void say_expected_steps(const case_result *r)
+{
+    const expected_steps *e = &r->seen.expected;
+    compared list[COMPARED];
+    if (e->why[0]) say("Sheet      %s expects nothing: %s\n", r->given->sheet, e->why);
+    if (!is_expected(r)) return;
+    say("Sheet      %s expects %.4g s a step, from %.4g to %.4g; measured %.4g s\n", r->given->sheet, e->seconds,
+        e->least, e->most, r->figures.mean_seconds);
+    int n = compare(r, list);
+    for (int i = 0; i < n; i++)
+        say("%s%s%s %.4g s (measured %.4g)%s", i ? "" : "           ", list[i].before, list[i].name, list[i].expected,
+            list[i].measured, i + 1 < n ? ", " : "\n");
+}
