@@ -1,7 +1,8 @@
 /* Preloaded into a rank for validation/machine/hangs.t and slow.t: MISDEED="RANK POINT DEED" of one rank at one point
  * of its run. Points: start (before MPI), deck (the second broadcast), step (the message number MESSAGE), gather
  * (results after the steps), commit (fsync), end (before MPI_Finalize), exit (behind it). "1 start slow": rank 1
- * takes 1.5 times as long; "1 gather late": it comes there after LATE seconds. FOLDER_HANGS: no open of a file of
+ * takes 1.5 times as long; "1 gather late": it comes there after LATE seconds; "1 pair3 delayed": its long messages to
+ * rank 3 wait for DELAY microseconds. FOLDER_HANGS: no open of a file of
  * NAME.stall returns, all: after some steps, RANK: in that rank, from gather on. */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MESSAGE = 100, LATE = 9 };
+enum { MESSAGE = 100, LATE = 9, DELAY = 20000, LONG_MESSAGE = 1 << 20 };
 static int broadcasts, messages, gathers;
 
 static const char *own_rank(void)
@@ -116,7 +117,10 @@ int MPI_Igather(const void *from, int sent, MPI_Datatype type, void *to, int hea
 
 int MPI_Isend(const void *data, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm, MPI_Request *request)
 {
+    char pair[16];
     const char *deed = ++messages == MESSAGE ? commit("step") : "";
+    snprintf(pair, sizeof pair, "pair%d", peer);
+    if (count > LONG_MESSAGE && strcmp(deed_at(pair), "delayed") == 0) usleep(DELAY);
     *request = MPI_REQUEST_NULL;
     if (strcmp(deed, "skip") == 0) return MPI_SUCCESS;
     if (strcmp(deed, "nan") == 0) memset((void *)data, 0xFF, (size_t)count);

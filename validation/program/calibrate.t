@@ -1,0 +1,103 @@
+#!/usr/bin/python3
+"""--calibrate: a slow processor and a slow pair are named, clean runs name nobody (`long`: five); --project with the
+sheet it writes and with a run's record; a run beside its sheet; run/launch with PREFLIGHT."""
+import contextlib
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "record"))
+from runs import LONG, XGSW, Place, Tap, read_record, shim_path  # noqa: E402
+
+DECK = """a machine
+before a run
+backend = host
+size = check
+precision = fp32
+check = off
+steps = 12
+{}[llama3.1-8b]
+"""
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+tap = Tap()
+place = Place(DECK.format(""))
+
+
+def run(ranks, *arguments, wrapper="", command=(), **variables):
+    command = command or [f"{TOP}/run/local", "-q", "-n", str(ranks), "-x", XGSW, "-w", wrapper]
+    return subprocess.run([*command, *arguments], cwd=place.path, capture_output=True, text=True, check=False,
+                          env=dict(os.environ, OMP_NUM_THREADS="1", **variables), timeout=300)
+
+
+def calibrate(ranks, wrapper="", **variables):
+    return run(ranks, "deck.dat", "--calibrate", "--seconds", "0.05", wrapper=wrapper, **variables)
+
+
+def read(name):
+    with open(place.file(name), encoding="utf-8") as file:
+        return file.read()
+
+
+@contextlib.contextmanager
+def busy(core):
+    """A process that computes on that core and nowhere else."""
+    process = subprocess.Popen(["taskset", "-c", str(core), "sh", "-c", "while :; do :; done"])
+    try:
+        yield
+    finally:
+        process.kill()
+
+
+with open(place.file("pinned"), "w", encoding="utf-8") as wrapper:
+    wrapper.write('#!/bin/sh\nexec taskset -c "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" "$@"\n')
+os.chmod(place.file("pinned"), 0o755)
+preload = f"env LD_PRELOAD={shim_path('machine/misdeeds')}"
+
+for i in range(5 if LONG else 1):
+    clean = calibrate(2, place.file("pinned"))
+    tap.ok(clean.returncode == 0 and "deviations  none" in clean.stdout and read("deck.exclude") == "",
+           f"clean run {i + 1} names nobody", clean.stdout + clean.stderr)
+with busy(1):
+    slow = calibrate(2, place.file("pinned"))
+tap.ok(slow.returncode == 1 and re.search(r"^DEVIATES +rank 1 on .*: computes \d+ % more slowly", slow.stdout, re.M)
+       and "rank 0 on" not in slow.stdout, "a rank that shares its core is named", slow.stdout + slow.stderr)
+slow = calibrate(4, preload, MISDEED="1 pair3 delayed")
+named = re.findall(r"^DEVIATES +(.*exchange data)", slow.stdout, re.M)
+tap.ok(slow.returncode == 1 and len(named) == 1 and re.search("rank 1 on .* and rank 3 on", named[0])
+       and len(read("deck.exclude").split()) == 1, "a slow pair is named", slow.stdout + slow.stderr)
+record = read_record(place.file("deck.calibration.h5"))
+tap.ok(len(record["/links"]["ranks"]) == 6 and record["/operations"]["seconds"].shape[1] == 4,
+       "the record has all pairs and each rank's operations", str(record))
+
+paper = run(1, command=(XGSW, "--project", "deck.dat", "--ranks", "2", "--sheet", "deck.sheet"))
+tap.ok("NOT PRICED" not in paper.stdout and "; 0 % of the computing" in paper.stdout and "measured terms 100 %" in
+       paper.stdout, "the sheet has every operation of the deck", paper.stdout + paper.stderr)
+measured = run(2, "deck.dat")
+paper = run(1, command=(XGSW, "--project", "deck.dat", "--ranks", "2", "--sheet", "deck.sheet", "--from", "gsw.h5"))
+tap.ok(measured.returncode == 0 and "; 0 % of the computing" in paper.stdout,
+       "--from takes what a run measured", paper.stdout + paper.stderr)
+os.rename(place.file("gsw.h5"), place.file("before.h5"))
+other = run(1, command=(XGSW, "--project", "deck.dat", "--ranks", "2", "--sheet", "dgx-h100", "--from", "before.h5"))
+tap.ok(other.returncode == 2 and "no record of a run on the machine of the sheet dgx-h100" in other.stderr,
+       "a host's record prices no GPU", other.stderr)
+
+with open(place.file("deck.dat"), "w", encoding="utf-8") as file:
+    file.write(DECK.format("sheet = deck.sheet\n"))
+beside = run(2, "deck.dat")
+seconds = read_record(place.file("gsw.h5"))["/case_0001/phases"]["expected_seconds"]
+tap.ok(beside.returncode == 0 and re.search(r"^Sheet +deck.sheet expects [\d.e-]+ s a step, .*measured", beside.stdout,
+                                            re.M)
+       and re.search(r"^Verdict .*; .* the sheet", beside.stdout, re.M) and max(seconds[seconds == seconds]) > 0,
+       "a run beside its sheet: phases, axes, and the largest gap", beside.stdout + beside.stderr)
+with open(place.file("deck.sheet"), "a", encoding="utf-8") as file:
+    file.write("op fill 3 ms 4\ntransfer all_gather 2 us 4\n")
+wrong = run(2, "deck.dat")
+tap.ok(wrong.returncode == 2 and wrong.stderr.count("deck.sheet:") == 2,
+       "mistakes in lines of operations and transfers", wrong.stderr)
+
+launch = run(1, "--start", "mpirun", "deck.dat", command=(f"{TOP}/run/launch",), PREFLIGHT="true", JOB_TOTAL_GPUS="4",
+             GPUS_PER_NODE="4", MISDEED="1 pair3 delayed", XGSW=XGSW, LD_PRELOAD=shim_path("machine/misdeeds"))
+tap.ok(launch.returncode == 1 and "no spare nodes" in launch.stderr and "DEVIATES" in launch.stderr,
+       "run/launch starts no cell on a machine that deviates and has no spare nodes", launch.stdout + launch.stderr)
+tap.done()
