@@ -13,7 +13,7 @@ OPERATIONS = """matmul embedding_forward embedding_backward norm_forward norm_ba
     column_sums squared_relu_forward squared_relu_backward geglu_forward geglu_backward grouped_matmul
     router_forward router_backward permute unpermute_forward unpermute_backward cross_entropy adamw
     all_gather reduce_scatter all_reduce all_to_all exchange sum_parts quantize transpose fp8_scales""".split()
-KEYS = """size precision fp8_scale fp8_scaling backend record steps warmup minutes repeats seed tokens tensor
+KEYS = """size precision fp8_scale fp8_scaling backend record sheet steps warmup minutes repeats seed tokens tensor
     pipeline context expert data shard chunks_per_stage capacity microbatch global_batch sequence layers hidden ffn
     heads kv_heads vocabulary recompute sharding schedule strips context_gradients overlap deterministic
     transfer_sms peak_bf16 peak_fp8 learning_rate learning_rate_warmup check expect tolerance checkpoint

@@ -224,16 +224,6 @@ static lane *next_to_end(timeline *t, actor **on)
     return next;
 }
 
-/* Until nobody can begin anything more: a meeting of one rank may end what another waits for. */
-static void settle_all(timeline *t)
-{
-    for (bool again = true; again;) {
-        again = false;
-        for (int r = 0; r < t->ranks; r++)
-            if (t->actor[r].ended) settle(t, &t->actor[r]), again = true;
-    }
-}
-
 bool timeline_run(const timeline_rank *rank, int ranks, const timeline_options *o, char *why, size_t length)
 {
     timeline t;

@@ -1,6 +1,10 @@
 /* Rounds of pairs: every two ranks of a node meet once, and nodes whose numbers differ in one bit. */
-#include "../unit.h"
 #include "bench/calibrate/links.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <cmocka.h>
 
 enum { MOST_NODES = 5, MOST_RANKS = 9 };
 
