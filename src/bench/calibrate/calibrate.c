@@ -78,7 +78,7 @@ static void judge_and_write(const calibration *of, measured *m, char *why, size_
     m->found = deviations_find(&m->operations, &m->links, world_ranks());
     print_measured(m);
     deviations_print(&m->found, m->identity);
-    if (calibration_write(of, m, why, length))
+    if (calibration_write(m, of->name, of->base, why, length))
         say("written     %s.sheet, %s.exclude, %s.calibration.h5\n", of->name, of->name, of->name);
 }
 

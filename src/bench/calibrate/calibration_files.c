@@ -14,19 +14,19 @@
 
 /* An operation that is repeated finds its operands elsewhere than in a step, groups that are busy share links
  * otherwise: these parts of the bands are assumed. */
-static void write_head(FILE *to, const calibration *of, const measured *m)
+static void write_head(FILE *to, const measured *m, const machine_sheet *base)
 {
     int threads = machine_threads(MACHINE_HOST);
     fprintf(to, "# measured by ./xgsw --calibrate on %d rank%s of %s, %d thread%s each\n", world_ranks(),
             plural(world_ranks()), world_host(), threads, plural(threads));
-    fprintf(to, "device %s\n", of->base ? of->base->device->name : "host");
-    for (sheet_term t = 0; of->base && t < TERM_OPERATIONS; t++) {
-        const term_entry *e = &of->base->term[t];
+    fprintf(to, "device %s\n", base ? base->device->name : "host");
+    for (sheet_term t = 0; base && t < TERM_OPERATIONS; t++) {
+        const term_entry *e = &base->term[t];
         fprintf(to, "%s %s %.6g %.6g %.6g %s in the sheet %s\n", term_name(t), term_unit(t),
                 e->value[EXPECTED] / term_si(t), e->value[LEAST] / term_si(t), e->value[MOST] / term_si(t),
-                origin_name(e->origin), of->base->name);
+                origin_name(e->origin), base->name);
     }
-    if (!of->base)
+    if (!base)
         fprintf(to, "gap us %.4g %.4g %.4g measured between small operations\n", 1e6 * m->gap, 0.5e6 * m->gap,
                 2e6 * m->gap);
     fprintf(to, "operations times 1 %.3f %.3f measured alone: p10 and p90 of a rank's runs, or 5 %%\n",
@@ -34,11 +34,11 @@ static void write_head(FILE *to, const calibration *of, const measured *m)
     fprintf(to, "transfers times 1 0.8 1.25 measured one after another, in all groups at the same time\n");
 }
 
-static bool write_sheet(const calibration *of, const measured *m, const char *path)
+static bool write_sheet(const measured *m, const machine_sheet *base, const char *path)
 {
     FILE *to = fopen(path, "w");
     if (!to) return false;
-    write_head(to, of, m);
+    write_head(to, m, base);
     for (int i = 0; i < m->operations.operations; i++)
         fprintf(to, "op %s %.6g us %.5g\n", m->operations.of[i].key, m->operations.of[i].work,
                 1e6 * m->operations.of[i].seconds);
@@ -117,13 +117,13 @@ static bool write_record(const measured *m, const char *path, char *why, size_t 
     return whole;
 }
 
-bool calibration_write(const calibration *of, const measured *m, char *why, size_t length)
+bool calibration_write(const measured *m, const char *name, const machine_sheet *base, char *why, size_t length)
 {
     char sheet[512], exclude[512], record[512];
-    snprintf(sheet, sizeof sheet, "%.400s.sheet", of->name);
-    snprintf(exclude, sizeof exclude, "%.400s.exclude", of->name);
-    snprintf(record, sizeof record, "%.400s.calibration.h5", of->name);
-    bool sheet_written = write_sheet(of, m, sheet);
+    snprintf(sheet, sizeof sheet, "%.400s.sheet", name);
+    snprintf(exclude, sizeof exclude, "%.400s.exclude", name);
+    snprintf(record, sizeof record, "%.400s.calibration.h5", name);
+    bool sheet_written = write_sheet(m, base, sheet);
     if (!sheet_written || !deviations_exclude(&m->found, m->identity, exclude)) {
         snprintf(why, length, "%s: %s", sheet_written ? exclude : sheet, strerror(errno));
         return false;

@@ -1,6 +1,5 @@
 /* What a calibration leaves: NAME.sheet, NAME.exclude, NAME.calibration.h5. */
 #pragma once
-#include "bench/calibrate/calibrate.h"
 #include "bench/calibrate/deviations.h"
 
 /* All that was measured. Lists are owned. */
@@ -13,5 +12,6 @@ typedef struct {
     deviations found;
 } measured;
 
-/* On rank 0. Returns false and a sentence if a file cannot be written. */
-bool calibration_write(const calibration *of, const measured *m, char *why, size_t length);
+/* base: the sheet whose terms stand where nothing is measured, or NULL. On rank 0. Returns false and a sentence if a
+ * file cannot be written. */
+bool calibration_write(const measured *m, const char *name, const machine_sheet *base, char *why, size_t length);

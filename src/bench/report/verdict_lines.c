@@ -2,9 +2,9 @@
 #include "bench/report/verdict_lines.h"
 #include "base/say.h"
 #include "bench/facts/accept.h"
+#include "bench/project/expected_lines.h"
 #include "bench/record/place.h"
 #include "bench/report/separators.h"
-#include "bench/report/sheet_lines.h"
 
 static void say_acceptance(const case_result *r)
 {

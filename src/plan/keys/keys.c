@@ -265,9 +265,8 @@ void key_print(key_id key)
 void keys_print(void)
 {
     print_rows(0, USER_KEYS);
-    say("\nEvery key but record and sheet takes a list of values, separated by blanks: a sweep. The later key of this table "
-        "varies "
-        "faster.\n--keys developer prints the keys for tests of the program.\n");
+    say("\nEvery key but record and sheet takes a list of values, separated by blanks: a sweep. The later key of "
+        "this table varies faster.\n--keys developer prints the keys for tests of the program.\n");
 }
 
 void keys_print_developer(void)

@@ -1,5 +1,5 @@
 /* Expected and measured. */
-#include "bench/report/sheet_lines.h"
+#include "bench/project/expected_lines.h"
 #include "base/say.h"
 #include <math.h>
 #include <stdio.h>
