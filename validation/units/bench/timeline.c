@@ -308,6 +308,22 @@ static void the_last_one_begins_a_transfer(void **state)
     assert_true(end_of(&a, &b, 0, why, sizeof why) == 2 + 5 + 1);
 }
 
+/* The same on a host, whose threads make transfers: rank 0's has computed for 3 s when it begins its part. */
+static void a_hosts_transfer_takes_its_thread(void **state)
+{
+    char why[256];
+    hand a = hand_open(0), b = hand_open(1);
+    compute(&a, 3);
+    queue_wait(a.compute, gather(&a, 5));
+    compute(&a, 1);
+    queue_wait(b.transfer, compute(&b, 2));
+    gather(&b, 5);
+    hand_price(&a);
+    hand_price(&b);
+    ((price *)a.rank.price)[1].on_thread = ((price *)b.rank.price)[1].on_thread = true;
+    assert_true(end_of(&a, &b, 0, why, sizeof why) == 3 + 5 + 1);
+}
+
 /* A product of 4 s fills `blocks` of 4 multiprocessors, while a gather waits for its peer, for 10 s, with one of them.
  * What follows the product takes 10 s. */
 static double next_to_a_gather(int blocks)
@@ -374,6 +390,7 @@ int main(int argc, char **argv)
                                         cmocka_unit_test(a_removed_wait_shortens_the_step),
                                         cmocka_unit_test(a_hostile_order_changes_nothing),
                                         cmocka_unit_test(the_last_one_begins_a_transfer),
+                                        cmocka_unit_test(a_hosts_transfer_takes_its_thread),
                                         cmocka_unit_test(a_resident_block_doubles_a_product_that_fills_the_device),
                                         cmocka_unit_test(what_ends_at_one_time_is_free_at_that_time),
                                         cmocka_unit_test(who_waits_for_whom_is_said) };
