@@ -52,15 +52,15 @@ static void measure_all(const calibration *of, measured *m)
     transfer_bench b;
     const bench_case *first = &of->deck->item[0];
     machine_kind kind = case_machine(first).kind;
-    rank_place *place = links_places();
+    rank_map map = rank_map_open(world_ranks(), world_node);
     m->operations = operations_measure(of->deck, of->seconds);
     transfer_bench_open(&b, kind, case_blocks(first));
     m->gap = transfer_gap(&b);
-    m->links = links_measure(&b, place);
+    m->links = links_measure(&b, &map);
     m->transfers = transfers_measure(&b, of->deck, domain_of(of));
     m->identity = gather_identities(kind);
     transfer_bench_close(&b);
-    free(place);
+    rank_map_close(&map);
 }
 
 static void free_all(measured *m)

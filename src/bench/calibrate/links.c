@@ -5,38 +5,30 @@
 
 enum { LINK_BYTES = 4 << 20, RUNS = 4 };
 
-rank_place *links_places(void)
+rank_map rank_map_open(int ranks, int (*node_of)(int rank))
 {
-    int nodes = 0;
-    rank_place *place = allocate(world_ranks(), sizeof *place, "places of ranks");
-    for (int r = 0; r < world_ranks(); r++) {
-        int first = world_node(r); /* the lowest of its node */
-        place[r].node = first == r ? nodes++ : place[first].node;
-        place[r].at = place[first].of++;
+    rank_map m = { .ranks = ranks };
+    m.node = allocate(3 * (int64_t)ranks, sizeof *m.node, "places of ranks");
+    m.place = m.node + ranks, m.of = m.place + ranks;
+    for (int r = 0; r < ranks; r++) {
+        int first = node_of(r);
+        m.node[r] = first == r ? m.nodes++ : m.node[first];
+        m.place[r] = m.of[first]++;
+        m.most = m.of[first] > m.most ? m.of[first] : m.most;
     }
-    for (int r = 0; r < world_ranks(); r++) place[r].of = place[world_node(r)].of;
-    return place;
+    m.rank = allocate((int64_t)m.nodes * m.most, sizeof *m.rank, "places of ranks");
+    for (int i = 0; i < m.nodes * m.most; i++) m.rank[i] = -1;
+    for (int r = 0; r < ranks; r++) {
+        m.of[r] = m.of[node_of(r)];
+        m.rank[m.node[r] * m.most + m.place[r]] = r;
+    }
+    return m;
 }
 
-static int most_of_a_node(const rank_place *place, int ranks)
+void rank_map_close(rank_map *m)
 {
-    int most = 1;
-    for (int r = 0; r < ranks; r++) most = place[r].of > most ? place[r].of : most;
-    return most;
-}
-
-static int nodes_of(const rank_place *place, int ranks)
-{
-    int nodes = 1;
-    for (int r = 0; r < ranks; r++) nodes = place[r].node >= nodes ? place[r].node + 1 : nodes;
-    return nodes;
-}
-
-static int rank_at(const rank_place *place, int ranks, int node, int at)
-{
-    for (int r = 0; r < ranks; r++)
-        if (place[r].node == node && place[r].at == at) return r;
-    return -1;
+    free(m->node);
+    free(m->rank);
 }
 
 /* Players of a round-robin tournament by the circle method: the last one stays, the others turn. An odd number has one
@@ -49,28 +41,30 @@ static int opponent(int players, int at, int round)
     return other == at ? turning : other;
 }
 
-int links_rounds(const rank_place *place, int ranks)
+static int rounds_within(const rank_map *m) { return m->most + m->most % 2 - 1; }
+
+int links_rounds(const rank_map *m)
 {
-    int most = most_of_a_node(place, ranks), rounds = most + most % 2 - 1;
-    for (int distance = 1; distance < nodes_of(place, ranks); distance *= 2) rounds++;
+    int rounds = rounds_within(m);
+    for (int distance = 1; distance < m->nodes; distance *= 2) rounds++;
     return rounds;
 }
 
-int links_peer(const rank_place *place, int ranks, int rank, int round)
+int links_peer(const rank_map *m, int rank, int round)
 {
-    int most = most_of_a_node(place, ranks), within = most + most % 2 - 1;
-    const rank_place *p = &place[rank];
-    if (round >= within) return rank_at(place, ranks, p->node ^ 1 << (round - within), p->at);
-    int players = p->of + p->of % 2, other = players > 1 && round < players - 1 ? opponent(players, p->at, round) : -1;
-    return other >= 0 && other < p->of ? rank_at(place, ranks, p->node, other) : -1;
+    int node = m->node[rank], place = m->place[rank], players = m->of[rank] + m->of[rank] % 2;
+    if (round >= rounds_within(m)) node ^= 1 << (round - rounds_within(m));
+    else if (players < 2 || round >= players - 1) return -1;
+    else place = opponent(players, place, round);
+    return node < m->nodes && place < m->most ? m->rank[node * m->most + place] : -1;
 }
 
-static void add_pairs(link_table *t, const rank_place *place, int ranks, int round, const double *seconds)
+static void add_pairs(link_table *t, const rank_map *m, int round, const double *seconds)
 {
-    for (int r = 0; r < ranks; r++) {
-        int peer = links_peer(place, ranks, r, round);
+    for (int r = 0; r < m->ranks; r++) {
+        int peer = links_peer(m, r, round);
         if (peer <= r) continue;
-        link_pair p = { .a = r, .b = peer, .across = place[r].node != place[peer].node };
+        link_pair p = { .a = r, .b = peer, .across = m->node[r] != m->node[peer] };
         for (int i = 0; i < BLOCKS; i++) p.seconds[i] = 0.5 * (seconds[r * BLOCKS + i] + seconds[peer * BLOCKS + i]);
         t->pair = reallocate(t->pair, t->pairs + 1, sizeof p, "pairs of ranks");
         t->pair[t->pairs++] = p;
@@ -92,20 +86,19 @@ static void judge_pairs(link_table *t)
     free(pace);
 }
 
-link_table links_measure(transfer_bench *b, const rank_place *place)
+link_table links_measure(transfer_bench *b, const rank_map *m)
 {
     link_table t = { .pairs = 0 };
-    int ranks = world_ranks();
-    for (int round = 0; round < links_rounds(place, ranks) && ranks > 1; round++) {
+    for (int round = 0; round < links_rounds(m); round++) {
         double own[BLOCKS];
-        int peer = links_peer(place, ranks, world_rank(), round);
+        int peer = links_peer(m, world_rank(), round);
         transfer_pair_seconds(b, peer, LINK_BYTES, 1);
         for (int i = 0; i < BLOCKS; i++) {
             world_barrier();
             own[i] = transfer_pair_seconds(b, peer, LINK_BYTES, RUNS);
         }
         double *all = world_gather(own, sizeof own);
-        if (all) add_pairs(&t, place, ranks, round, all);
+        if (all) add_pairs(&t, m, round, all);
         free(all);
     }
     judge_pairs(&t);

@@ -5,15 +5,21 @@
 #include "bench/calibrate/transfers.h"
 #include "bench/health/outliers.h"
 
-/* Where a rank is: its node, counted from 0, its place there, and how many ranks the node has. */
+/* Where ranks are: nodes and places on a node are counted from 0. Lists are owned. */
 typedef struct {
-    int node, at, of;
-} rank_place;
+    int ranks, nodes, most; /* most: ranks of the largest node */
+    int *node, *place, *of; /* [ranks]; of: how many ranks the node has */
+    int *rank;              /* [nodes, most], -1: none */
+} rank_map;
 
-/* Returns the peer in that round, or -1; the relation is symmetric. Rounds 0 to most - 2 are within nodes, of which the
- * largest has `most` ranks; then come the rounds between nodes. Each pair meets in one round. */
-int links_peer(const rank_place *place, int ranks, int rank, int round);
-int links_rounds(const rank_place *place, int ranks);
+/* node_of: the lowest rank of a rank's node. */
+rank_map rank_map_open(int ranks, int (*node_of)(int rank));
+void rank_map_close(rank_map *m);
+
+int links_rounds(const rank_map *m);
+/* Returns the peer in that round, or -1; the relation is symmetric. The first rounds are within nodes, the others
+ * between them. Each pair meets in one round. */
+int links_peer(const rank_map *m, int rank, int round);
 
 typedef struct {
     int a, b;
@@ -26,7 +32,5 @@ typedef struct {
     int pairs;
 } link_table;
 
-/* On rank 0; empty on the others. places: of all ranks, on every rank. Collective over the world. */
-link_table links_measure(transfer_bench *b, const rank_place *place);
-/* Places of all ranks; owned by the caller. */
-rank_place *links_places(void);
+/* On rank 0; empty on the others. Collective over the world. */
+link_table links_measure(transfer_bench *b, const rank_map *m);
