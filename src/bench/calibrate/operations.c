@@ -53,19 +53,41 @@ static void add_ranks(operation_table *t, const own_time *all, int most, spread 
         }
 }
 
-static void measure_case_operations(operation_table *t, const bench_case *c, double seconds, spread *sum)
+/* What this rank has timed so far, of all cases. */
+typedef struct {
+    own_time *list;
+    int64_t count, capacity;
+} own_times;
+
+static bool is_known(const own_times *own, const char *key)
+{
+    for (int64_t i = 0; i < own->count; i++)
+        if (strcmp(own->list[i].of.key, key) == 0) return true;
+    return false;
+}
+
+static void keep(own_times *own, own_time x)
+{
+    if (own->count == own->capacity) {
+        own->capacity = own->capacity ? 2 * own->capacity : 64;
+        own->list = reallocate(own->list, own->capacity, sizeof x, "measured operations");
+    }
+    own->list[own->count++] = x;
+}
+
+/* Times those that no case before has. */
+static void measure_case(own_times *own, const bench_case *c, double seconds)
 {
     slice s = slice_open(c, world_rank(), seconds);
-    for (int i = 0; i < s.work.notes; i++) s.time[i].of[WITH_ALL][MEDIAN] = (double)NAN;
+    for (int i = 0; i < s.work.notes; i++) {
+        bool known = is_known(own, own_time_of(&s, i).of.key);
+        s.time[i].of[WITH_ALL][MEDIAN] = known ? 0.0 : (double)NAN;
+    }
     slice_measure(&s);
-    double most = s.work.notes;
-    world_maximum(&most, 1);
-    own_time *own = allocate((int64_t)most, sizeof *own, "measured operations");
-    for (int i = 0; i < s.work.notes; i++) own[i] = own_time_of(&s, i);
-    own_time *all = world_gather(own, (size_t)most * sizeof *own);
-    if (all) add_ranks(t, all, (int)most, sum);
-    free(own);
-    free(all);
+    for (int i = 0; i < s.work.notes; i++) {
+        own_time x = own_time_of(&s, i);
+        if (!is_known(own, x.of.key)) keep(own, x);
+    }
     slice_close(&s);
 }
 
@@ -84,10 +106,18 @@ static double median_of_ranks(const operation_table *t, int operation)
 operation_table operations_measure(const deck *d, double seconds)
 {
     operation_table t = { .ranks = world_ranks() };
+    own_times own = { .count = 0 };
     spread sum = { 0.0, 0.0, 0.0 };
-    for (int64_t i = 0; i < d->cases; i += d->item[i].repeats) measure_case_operations(&t, &d->item[i], seconds, &sum);
+    for (int64_t i = 0; i < d->cases; i += d->item[i].repeats) measure_case(&own, &d->item[i], seconds);
+    double most = (double)own.count;
+    world_maximum(&most, 1);
+    while (own.count < (int64_t)most) keep(&own, (own_time){ .p10 = 0.0 });
+    own_time *all = world_gather(own.list, (size_t)most * sizeof *own.list);
+    if (all) add_ranks(&t, all, (int)most, &sum);
     for (int i = 0; i < t.operations; i++) t.of[i].seconds = median_of_ranks(&t, i);
     t.least = sum.p10 / sum.mean, t.most = sum.p90 / sum.mean;
+    free(own.list);
+    free(all);
     return t;
 }
 
