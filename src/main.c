@@ -246,17 +246,26 @@ static void stem_of(const char *path, char *name, size_t length)
     if (end > 4 && strcmp(name + end - 4, ".dat") == 0) name[end - 4] = 0;
 }
 
-static int calibrate_deck(const deck *d, const deck_file *f, const options *o)
+static const char *calibration_lacks(const deck *d, const options *o)
+{
+    if (deck_on_cuda(d) && !o->sheet) return "--calibrate on GPUs needs --sheet NAME, as in --sheet dgx-h100";
+    return o->sheet && !deck_on_cuda(d) ? "--calibrate on a host takes no --sheet: it measures everything" : NULL;
+}
+
+static int calibrate_deck(const deck *d, const deck_file *f, const options *o, const device_survey *devices)
 {
     static const double usual_seconds = 0.2;
     char why[1024] = "", name[256];
     machine_sheet base;
     stem_of(f->path, name, sizeof name);
     calibration c = { .deck = d, .name = name, .seconds = o->sustained > 0.0 ? o->sustained : usual_seconds };
-    if (deck_on_cuda(d) && !o->sheet) return refuse("--calibrate on GPUs needs --sheet NAME, as in --sheet dgx-h100");
-    if (deck_on_cuda(d) && !read_sheet(o->sheet, &base, true)) return STATUS_REFUSED;
-    if (deck_on_cuda(d)) c.base = &base;
-    int status = calibrate(&c, why, sizeof why);
+    const char *lacks = calibration_lacks(d, o);
+    if (lacks) return refuse(lacks);
+    if (o->sheet && !read_sheet(o->sheet, &base, true)) return STATUS_REFUSED;
+    if (o->sheet) c.base = &base;
+    bool suits = !o->sheet || (base.device && device_find(devices->name) == base.device);
+    machine_share_devices(devices->sharing > 1);
+    int status = suits ? calibrate(&c, why, sizeof why) : refuse("--sheet names the sheet of another device");
     if (why[0]) refuse(why);
     if (c.base) sheet_free(&base);
     return status;
@@ -282,7 +291,7 @@ static int run_deck(const deck_file *f, const options *o, const process *p)
     if (compares) s.sheet = &sheet;
     int status = d.messages                                               ? refuse_deck(&d)
                  : unsuited                                               ? refuse(s.devices.refused)
-                 : o->calibrate                                           ? calibrate_deck(&d, f, o)
+                 : o->calibrate                                           ? calibrate_deck(&d, f, o, &s.devices)
                  : compares && !read_sheet(d.item[0].sheet, &sheet, true) ? STATUS_REFUSED
                                                                           : session_run(&s, &d);
     sheet_free(&sheet);
@@ -329,7 +338,7 @@ int main(int argc, char **argv)
     char torn[TRUTH_SENTENCE];
     if (truth_lacks_pmi(torn)) return say_all(refuse(torn));
     process p = { argc, argv, libraries_loaded() };
-    interrupt_install();
+    if (!o.calibrate) interrupt_install(); /* a calibration keeps nothing that a signal could lose */
     world_start(&argc, &argv);
     bool is_torn = truth_is_torn(torn);
     if (is_torn) only_first_speaks();

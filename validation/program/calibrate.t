@@ -75,12 +75,15 @@ with h5py.File(place.file("deck.calibration.h5")) as record:
            "the record has all pairs and each rank's operations", str(list(record)))
 
 paper = run(1, command=(XGSW, "--project", "deck.dat", "--ranks", "4", "--sheet", "deck.sheet"))
-tap.ok("NOT PRICED" not in paper.stdout and "; 0 % of the computing" in paper.stdout and "measured terms 100 %" in
-       paper.stdout, "the sheet has every operation of the deck", paper.stdout + paper.stderr)
+tap.ok("step " in paper.stdout and "NOT PRICED" not in paper.stdout and "; 0 % of the computing" in paper.stdout, "the sheet has every operation of the deck", paper.stdout + paper.stderr)
 measured = run(2, "deck.dat")
-paper = run(1, command=(XGSW, "--project", "deck.dat", "--ranks", "2", "--sheet", "deck.sheet", "--from", "gsw.h5"))
-tap.ok(measured.returncode == 0 and "; 0 % of the computing" in paper.stdout,
-       "--from takes what a run measured", paper.stdout + paper.stderr)
+with open(place.file("empty.sheet"), "w", encoding="utf-8") as file:
+    file.write("device host\ngap us 2 1 4 assumed nothing\noperations times 1 1 1 assumed nothing\n"
+               "transfers times 1 1 1 assumed nothing\nop fill f32[123456789] 4e12 us 1e6\n")
+paper = run(1, command=(XGSW, "--project", "deck.dat", "--ranks", "2", "--sheet", "empty.sheet", "--from", "gsw.h5"))
+tap.ok(measured.returncode == 0 and "step " in paper.stdout and "NOT PRICED" not in paper.stdout
+       and "; 0 % of the computing" in paper.stdout, "--from prices every operation of a run",
+       paper.stdout + paper.stderr)
 os.rename(place.file("gsw.h5"), place.file("before.h5"))
 other = run(1, command=(XGSW, "--project", "deck.dat", "--ranks", "2", "--sheet", "dgx-h100", "--from", "before.h5"))
 tap.ok(other.returncode == 2 and "no record of a run on the machine of the sheet dgx-h100" in other.stderr,

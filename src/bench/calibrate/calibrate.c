@@ -7,17 +7,27 @@
 #include "bench/calibrate/calibration_files.h"
 #include "bench/launch/case_machine.h"
 #include "bench/project/price.h"
+#include "machine/op/activity.h"
+#include "machine/watch/watch.h"
 #include "machine/world.h"
 #include <stdio.h>
+#include <string.h>
 
 /* A host has no NVLink domain: its ranks share one. */
 static int domain_of(const calibration *of) { return of->base ? of->base->device->domain : HOST_DOMAIN; }
 
-static const bench_case *obstacle(const deck *d)
+/* Why the deck cannot be measured: a sentence. Returns false if there is nothing against it. */
+static bool is_refused(const deck *d, char *why, size_t length)
 {
-    for (int64_t i = 0; i < d->cases; i++)
-        if (d->item[i].skipped[0]) return &d->item[i];
-    return NULL;
+    for (int64_t i = 0; i < d->cases; i++) {
+        const bench_case *c = &d->item[i];
+        if (c->skipped[0]) snprintf(why, length, "case %d cannot be laid out: %s", c->number, c->skipped);
+        else if (c->backend != d->item[0].backend)
+            snprintf(why, length, "case %d has another backend than case 1: calibrate them apart", c->number);
+        else continue;
+        return true;
+    }
+    return false;
 }
 
 static rank_identity *gather_identities(machine_kind kind)
@@ -29,20 +39,44 @@ static rank_identity *gather_identities(machine_kind kind)
     return world_gather(&own, sizeof own);
 }
 
-/* Of each kind of transfer the last line, of most bytes. */
+/* Returns the bytes that leave a rank, of a ring, as a part of the operand (nccl-tests: bus bandwidth). */
+static double bus_part(const char *key)
+{
+    int ranks = 2;
+    sscanf(key, "%*s %d", &ranks);
+    if (strncmp(key, "exchange", 8) == 0) return 1.0;
+    return (strncmp(key, "all_reduce", 10) == 0 ? 2.0 : 1.0) * (ranks - 1) / ranks;
+}
+
+/* Prints the longest operand of each kind of transfer. */
 static void print_transfers(const listed_times *t)
 {
     for (int i = 0; i < t->count; i++) {
         const listed_time *x = &t->list[i];
         if (i + 1 < t->count && x[1].work > x->work) continue;
-        say("transfer    %-24s %6.1f GB/s of %.1f MB\n", x->key, x->work / x->seconds / 1e9, x->work / 1e6);
+        say("transfer    %-24s bus bandwidth %.1f GB/s, operand %.1f MB\n", x->key,
+            bus_part(x->key) * x->work / x->seconds / 1e9, x->work / 1e6);
     }
+}
+
+/* Prints the fastest product, and the fastest operation that only moves bytes. */
+static void print_rates(const operation_table *t)
+{
+    double products = 0.0, memory = 0.0;
+    for (int i = 0; i < t->operations; i++) {
+        double rate = t->of[i].work / t->of[i].seconds;
+        bool product = strncmp(t->of[i].key, "matmul", 6) == 0, moves = strncmp(t->of[i].key, "adamw", 5) == 0;
+        if (product && rate > products) products = rate;
+        if (moves && rate > memory) memory = rate;
+    }
+    say("rates       products up to %.4g TFLOP/s, AdamW moves up to %.4g GB/s\n", products / 1e12, memory / 1e9);
 }
 
 static void print_measured(const measured *m)
 {
     say("operations  %d distinct ones on %d rank%s, each for itself and at the same time\n", m->operations.operations,
         m->operations.ranks, plural(m->operations.ranks));
+    print_rates(&m->operations);
     say("links       %d pair%s of ranks\n", m->links.pairs, plural(m->links.pairs));
     print_transfers(&m->transfers);
 }
@@ -53,7 +87,10 @@ static void measure_all(const calibration *of, measured *m)
     const bench_case *first = &of->deck->item[0];
     machine_kind kind = case_machine(first).kind;
     rank_map map = rank_map_open(world_ranks(), world_node);
+    watch_limit(first->stall_seconds);
+    activity_doing("timing operations", -1);
     m->operations = operations_measure(of->deck, of->seconds);
+    activity_doing("timing transfers", -1);
     transfer_bench_open(&b, kind, case_blocks(first));
     m->gap = transfer_gap(&b);
     m->links = links_measure(&b, &map);
@@ -72,7 +109,7 @@ static void free_all(measured *m)
     free(m->found.list);
 }
 
-/* What rank 0 makes of it. */
+/* On rank 0. */
 static void judge_and_write(const calibration *of, measured *m, char *why, size_t length)
 {
     m->found = deviations_find(&m->operations, &m->links, world_ranks());
@@ -85,9 +122,9 @@ static void judge_and_write(const calibration *of, measured *m, char *why, size_
 int calibrate(const calibration *of, char *why, size_t length)
 {
     measured m = { .gap = 0.0 };
-    const bench_case *skipped = obstacle(of->deck);
-    if (skipped) snprintf(why, length, "case %d cannot be laid out: %s", skipped->number, skipped->skipped);
-    if (skipped) return STATUS_REFUSED;
+    if (is_refused(of->deck, why, length)) return STATUS_REFUSED;
+    if (world_rank() == 0) calibration_reserve(of->name, why, length);
+    if (world_hear(why, length) >= 0) return STATUS_REFUSED;
     measure_all(of, &m);
     if (world_rank() == 0) judge_and_write(of, &m, why, length);
     bool written = world_hear(why, length) < 0, deviates = world_first(m.found.count > 0) < world_ranks();

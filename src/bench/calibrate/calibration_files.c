@@ -12,13 +12,15 @@
 
 /* ---- the sheet ---- */
 
-/* An operation that is repeated finds its operands elsewhere than in a step, groups that are busy share links
- * otherwise: these parts of the bands are assumed. */
+#define HEAD "# measured by ./xgsw --calibrate"
+
+/* Writes the terms. An operation that is repeated finds its operands elsewhere than in a step, groups that are busy
+ * share links otherwise: these parts of the bands are assumed. */
 static void write_head(FILE *to, const measured *m, const machine_sheet *base)
 {
     int threads = machine_threads(MACHINE_HOST);
-    fprintf(to, "# measured by ./xgsw --calibrate on %d rank%s of %s, %d thread%s each\n", world_ranks(),
-            plural(world_ranks()), world_host(), threads, plural(threads));
+    fprintf(to, HEAD " on %d rank%s of %s, %d thread%s each\n", world_ranks(), plural(world_ranks()), world_host(),
+            threads, plural(threads));
     fprintf(to, "device %s\n", base ? base->device->name : "host");
     for (sheet_term t = 0; base && t < TERM_OPERATIONS; t++) {
         const term_entry *e = &base->term[t];
@@ -34,17 +36,41 @@ static void write_head(FILE *to, const measured *m, const machine_sheet *base)
     fprintf(to, "transfers times 1 0.8 1.25 measured one after another, in all groups at the same time\n");
 }
 
+static bool is_listed(const listed_time *x, const listed_time *list, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (list[i].work == x->work && strcmp(list[i].key, x->key) == 0) return true;
+    return false;
+}
+
+static void write_times(FILE *to, const char *word, const listed_time *list, int count)
+{
+    for (const listed_time *x = list; x < list + count; x++)
+        fprintf(to, "%s %s %.17g us %.5g\n", word, x->key, x->work, 1e6 * x->seconds);
+}
+
+/* What the base lists and was not measured. */
+static void write_base(FILE *to, const machine_sheet *s, const measured *m)
+{
+    for (const listed_product *x = s->product; x < s->product + s->products; x++)
+        fprintf(to, "product %lld %lld %lld %s us %.5g\n", (long long)x->m, (long long)x->n, (long long)x->k,
+                x->fp8 ? "fp8" : "bf16", 1e6 * x->seconds);
+    for (const listed_time *x = s->operations.list; x < s->operations.list + s->operations.count; x++)
+        if (!is_listed(x, m->operations.of, m->operations.operations)) write_times(to, "op", x, 1);
+    for (const listed_time *x = s->transfers.list; x < s->transfers.list + s->transfers.count; x++)
+        if (!is_listed(x, m->transfers.list, m->transfers.count)) write_times(to, "transfer", x, 1);
+}
+
 static bool write_sheet(const measured *m, const machine_sheet *base, const char *path)
 {
     FILE *to = fopen(path, "w");
     if (!to) return false;
     write_head(to, m, base);
-    for (int i = 0; i < m->operations.operations; i++)
-        fprintf(to, "op %s %.6g us %.5g\n", m->operations.of[i].key, m->operations.of[i].work,
-                1e6 * m->operations.of[i].seconds);
-    for (const listed_time *x = m->transfers.list; x < m->transfers.list + m->transfers.count; x++)
-        fprintf(to, "transfer %s %.0f us %.5g\n", x->key, x->work, 1e6 * x->seconds);
-    return fclose(to) == 0;
+    write_times(to, "op", m->operations.of, m->operations.operations);
+    write_times(to, "transfer", m->transfers.list, m->transfers.count);
+    if (base) write_base(to, base, m);
+    bool whole = !ferror(to);
+    return fclose(to) == 0 && whole;
 }
 
 /* ---- the record ---- */
@@ -115,6 +141,20 @@ static bool write_record(const measured *m, const char *path, char *why, size_t 
     if (!whole) snprintf(why, length, "%s: %s", path, strerror(errno));
     free(bytes);
     return whole;
+}
+
+bool calibration_reserve(const char *name, char *why, size_t length)
+{
+    char path[512], line[sizeof HEAD] = "";
+    snprintf(path, sizeof path, "%.400s.sheet", name);
+    FILE *old = fopen(path, "r"), *to = NULL;
+    bool foreign = old && (!fgets(line, sizeof line, old) || strcmp(line, HEAD) != 0);
+    if (old) fclose(old);
+    if (foreign) snprintf(why, length, "%s is there, and no calibration wrote it: rename it, or the deck", path);
+    snprintf(path, sizeof path, "%.400s.exclude", name);
+    if (!foreign && !(to = fopen(path, "w"))) snprintf(why, length, "%s: %s", path, strerror(errno));
+    if (to) fclose(to);
+    return to != NULL;
 }
 
 bool calibration_write(const measured *m, const char *name, const machine_sheet *base, char *why, size_t length)

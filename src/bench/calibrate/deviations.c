@@ -13,27 +13,14 @@ static void add(deviations *d, deviation x)
     d->list[d->count++] = x;
 }
 
-/* Ranks that have the same operations are peers. Each operation counts as much as any other: its seconds are divided by
- * the median of all ranks. */
 static void find_slow_ranks(deviations *d, const operation_table *t)
 {
-    double *own = allocate((int64_t)t->operations * t->ranks, sizeof *own, "relative seconds");
-    rank_pace *pace = allocate(t->ranks, sizeof *pace, "paces of ranks");
-    for (int i = 0; i < t->operations; i++)
-        for (int r = 0; r < t->ranks; r++) {
-            double seconds = t->seconds[(int64_t)i * t->ranks + r];
-            bool has = !isnan(seconds);
-            own[(int64_t)i * t->ranks + r] = has ? seconds / t->of[i].seconds : 0.0;
-            pace[r].flops += has, pace[r].bytes += has ? t->of[i].work : 0.0;
-        }
-    find_paces(own, t->operations, t->ranks, pace);
-    for (int r = 0; r < t->ranks; r++)
-        if (pace_is_outlier(&pace[r])) add(d, (deviation){ SLOW_COMPUTING, r, -1, pace[r].excess, pace[r].error });
-    free(own);
-    free(pace);
+    for (int r = 0; r < t->ranks && t->pace; r++)
+        if (pace_is_outlier(&t->pace[r]))
+            add(d, (deviation){ SLOW_COMPUTING, r, -1, t->pace[r].excess, t->pace[r].error });
 }
 
-/* Of the pairs of each rank, those within nodes and those across apart. */
+/* The pairs of one rank, within its node or across nodes. */
 typedef struct {
     int pairs, slow;
     double excess; /* sum over the slow ones */
@@ -46,7 +33,7 @@ static void find_slow_links(deviations *d, const link_table *t, int ranks)
     rank_links(*of)[2] = allocate(ranks, sizeof *of, "links of ranks");
     for (const link_pair *p = t->pair; p < t->pair + t->pairs; p++)
         for (int end = 0; end < 2; end++) {
-            rank_links *l = &of[end ? p->b : p->a][p->across];
+            rank_links *l = &of[end ? p->b : p->a][p->across > 0];
             bool slow = pace_is_outlier(&p->pace);
             l->pairs++, l->slow += slow, l->excess += slow ? p->pace.excess : 0.0;
         }
@@ -55,7 +42,8 @@ static void find_slow_links(deviations *d, const link_table *t, int ranks)
             if (most_are_slow(&of[r][across]))
                 add(d, (deviation){ SLOW_LINKS, r, -1, of[r][across].excess / of[r][across].slow, 0.0 });
     for (const link_pair *p = t->pair; p < t->pair + t->pairs; p++)
-        if (pace_is_outlier(&p->pace) && !most_are_slow(&of[p->a][p->across]) && !most_are_slow(&of[p->b][p->across]))
+        if (pace_is_outlier(&p->pace) && !most_are_slow(&of[p->a][p->across > 0]) &&
+            !most_are_slow(&of[p->b][p->across > 0]))
             add(d, (deviation){ SLOW_PAIR, p->a, p->b, p->pace.excess, p->pace.error });
     free(of);
 }
@@ -63,7 +51,7 @@ static void find_slow_links(deviations *d, const link_table *t, int ranks)
 deviations deviations_find(const operation_table *operations, const link_table *links, int ranks)
 {
     deviations d = { .count = 0 };
-    if (operations->operations) find_slow_ranks(&d, operations);
+    find_slow_ranks(&d, operations);
     find_slow_links(&d, links, ranks);
     return d;
 }

@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "machine/world.h"
 
-enum { LINK_BYTES = 4 << 20, RUNS = 4 };
+enum { LINK_BYTES = 16 << 20, RUNS = 4 };
 
 rank_map rank_map_open(int ranks, int (*node_of)(int rank))
 {
@@ -64,7 +64,7 @@ static void add_pairs(link_table *t, const rank_map *m, int round, const double 
     for (int r = 0; r < m->ranks; r++) {
         int peer = links_peer(m, r, round);
         if (peer <= r) continue;
-        link_pair p = { .a = r, .b = peer, .across = m->node[r] != m->node[peer] };
+        link_pair p = { .a = r, .b = peer, .across = round < rounds_within(m) ? 0 : round + 1 - rounds_within(m) };
         for (int i = 0; i < BLOCKS; i++) p.seconds[i] = 0.5 * (seconds[r * BLOCKS + i] + seconds[peer * BLOCKS + i]);
         t->pair = reallocate(t->pair, t->pairs + 1, sizeof p, "pairs of ranks");
         t->pair[t->pairs++] = p;
@@ -77,7 +77,7 @@ static void judge_pairs(link_table *t)
     double *own = allocate((int64_t)BLOCKS * t->pairs, sizeof *own, "seconds of pairs");
     rank_pace *pace = allocate(t->pairs, sizeof *pace, "paces of pairs");
     for (int i = 0; i < t->pairs; i++) {
-        pace[i] = (rank_pace){ .flops = t->pair[i].across ? 2.0 : 1.0, .bytes = LINK_BYTES };
+        pace[i] = (rank_pace){ .flops = 1.0 + t->pair[i].across, .bytes = LINK_BYTES };
         for (int k = 0; k < BLOCKS; k++) own[k * t->pairs + i] = t->pair[i].seconds[k];
     }
     if (t->pairs) find_paces(own, BLOCKS, t->pairs, pace);
@@ -92,9 +92,9 @@ link_table links_measure(transfer_bench *b, const rank_map *m)
     for (int round = 0; round < links_rounds(m); round++) {
         double own[BLOCKS];
         int peer = links_peer(m, world_rank(), round);
-        transfer_pair_seconds(b, peer, LINK_BYTES, 1);
         for (int i = 0; i < BLOCKS; i++) {
             world_barrier();
+            transfer_pair_seconds(b, peer, LINK_BYTES, 1); /* the two meet, not timed */
             own[i] = transfer_pair_seconds(b, peer, LINK_BYTES, RUNS);
         }
         double *all = world_gather(own, sizeof own);

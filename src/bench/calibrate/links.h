@@ -23,7 +23,7 @@ int links_peer(const rank_map *m, int rank, int round);
 
 typedef struct {
     int a, b;
-    bool across; /* nodes */
+    int across; /* 0: on one node; else the round between nodes, from 1: longer ways have peers of their own */
     double seconds[BLOCKS];
     rank_pace pace; /* next to pairs of its kind */
 } link_pair;

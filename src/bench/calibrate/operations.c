@@ -8,11 +8,18 @@
 #include <math.h>
 #include <string.h>
 
-/* What one rank tells of one operation. */
+/* One operation on one rank. */
 typedef struct {
-    listed_time of; /* its own mean */
-    double p10, p90;
+    listed_time of; /* seconds: its mean */
+    double p10, p90, block[BLOCKS];
 } own_time;
+
+/* What this rank has timed so far, and what the operations of a step of each case take together. */
+typedef struct {
+    own_time *list;
+    int64_t count, capacity;
+    double block[BLOCKS], flops, bytes;
+} own_times;
 
 static own_time own_time_of(const slice *s, int i)
 {
@@ -21,13 +28,14 @@ static own_time own_time_of(const slice *s, int i)
                    .p10 = of[P10],
                    .p90 = of[P90] };
     operation_key(&s->work.note[i].op, x.of.key);
+    memcpy(x.block, s->time[i].block, sizeof x.block);
     return x;
 }
 
 static int row_of(operation_table *t, const listed_time *x)
 {
     int i = 0;
-    while (i < t->operations && strcmp(t->of[i].key, x->key) != 0) i++;
+    while (i < t->operations && (t->of[i].work != x->work || strcmp(t->of[i].key, x->key) != 0)) i++;
     if (i < t->operations) return i;
     t->of = reallocate(t->of, ++t->operations, sizeof *t->of, "measured operations");
     t->seconds = reallocate(t->seconds, (int64_t)t->operations * t->ranks, sizeof *t->seconds, "measured operations");
@@ -53,17 +61,12 @@ static void add_ranks(operation_table *t, const own_time *all, int most, spread 
         }
 }
 
-/* What this rank has timed so far, of all cases. */
-typedef struct {
-    own_time *list;
-    int64_t count, capacity;
-} own_times;
-
-static bool is_known(const own_times *own, const char *key)
+/* Returns the index of what has this line, or the count. */
+static int64_t index_of(const own_times *own, const listed_time *line)
 {
-    for (int64_t i = 0; i < own->count; i++)
-        if (strcmp(own->list[i].of.key, key) == 0) return true;
-    return false;
+    int64_t i = 0;
+    while (i < own->count && (own->list[i].of.work != line->work || strcmp(own->list[i].of.key, line->key) != 0)) i++;
+    return i;
 }
 
 static void keep(own_times *own, own_time x)
@@ -75,18 +78,29 @@ static void keep(own_times *own, own_time x)
     own->list[own->count++] = x;
 }
 
-/* Times those that no case before has. */
+/* Adds an operation as often as a step has it. */
+static void add_to_step(own_times *own, const own_time *x, const op_note *n)
+{
+    double times = (double)note_times(n);
+    for (int b = 0; b < BLOCKS; b++) own->block[b] += times * x->block[b];
+    own->flops += times * op_flops(&n->op), own->bytes += times * operation_bytes(&n->op);
+}
+
+/* Times those that no case before has. A rank that takes no part has the work of one that does. */
 static void measure_case(own_times *own, const bench_case *c, double seconds)
 {
-    slice s = slice_open(c, world_rank() % c->layout.ranks, seconds); /* one more for a rank that takes no part */
+    slice s = slice_open(c, world_rank() % c->layout.ranks, seconds);
+    s.brief = true;
     for (int i = 0; i < s.work.notes; i++) {
-        bool known = is_known(own, own_time_of(&s, i).of.key);
-        s.time[i].of[WITH_ALL][MEDIAN] = known ? 0.0 : (double)NAN;
+        own_time x = own_time_of(&s, i);
+        s.time[i].of[WITH_ALL][MEDIAN] = index_of(own, &x.of) < own->count ? 0.0 : (double)NAN;
     }
     slice_measure(&s);
     for (int i = 0; i < s.work.notes; i++) {
         own_time x = own_time_of(&s, i);
-        if (!is_known(own, x.of.key)) keep(own, x);
+        int64_t at = index_of(own, &x.of);
+        if (at == own->count) keep(own, x);
+        add_to_step(own, &own->list[at], &s.work.note[i]);
     }
     slice_close(&s);
 }
@@ -103,12 +117,31 @@ static double median_of_ranks(const operation_table *t, int operation)
     return median;
 }
 
+/* Compares the ranks' steps. Rank 0 has the result. */
+static void judge_ranks(operation_table *t, const own_times *own)
+{
+    double mine[BLOCKS + 2], *steps = allocate((int64_t)BLOCKS * t->ranks, sizeof *steps, "steps of ranks");
+    memcpy(mine, own->block, sizeof own->block);
+    mine[BLOCKS] = own->flops, mine[BLOCKS + 1] = own->bytes;
+    double *all = world_gather(mine, sizeof mine);
+    t->pace = allocate(t->ranks, sizeof *t->pace, "paces of ranks");
+    for (int r = 0; all && r < t->ranks; r++) {
+        const double *of = all + (int64_t)r * (BLOCKS + 2);
+        for (int b = 0; b < BLOCKS; b++) steps[b * t->ranks + r] = of[b];
+        t->pace[r] = (rank_pace){ .flops = of[BLOCKS], .bytes = of[BLOCKS + 1] };
+    }
+    if (all) find_paces(steps, BLOCKS, t->ranks, t->pace);
+    free(steps);
+    free(all);
+}
+
 operation_table operations_measure(const deck *d, double seconds)
 {
     operation_table t = { .ranks = world_ranks() };
     own_times own = { .count = 0 };
     spread sum = { 0.0, 0.0, 0.0 };
     for (int64_t i = 0; i < d->cases; i += d->item[i].repeats) measure_case(&own, &d->item[i], seconds);
+    judge_ranks(&t, &own);
     double most = (double)own.count;
     world_maximum(&most, 1);
     while (own.count < (int64_t)most) keep(&own, (own_time){ .p10 = 0.0 });
@@ -125,4 +158,5 @@ void operations_free(operation_table *t)
 {
     free(t->of);
     free(t->seconds);
+    free(t->pace);
 }

@@ -1,5 +1,6 @@
 /* Every distinct computing operation of a deck, timed on all ranks at the same time. */
 #pragma once
+#include "bench/health/outliers.h"
 #include "plan/deck/deck.h"
 #include "plan/sheet/sheet.h"
 
@@ -7,8 +8,9 @@
 typedef struct {
     int ranks, operations;
     listed_time *of;    /* [operations]: key and work; seconds: the median of the ranks that have it */
-    double *seconds;    /* [operations, ranks], of each run; NaN: the rank has no such operation */
+    double *seconds;    /* [operations, ranks], means; NaN: the rank has no such operation */
     double least, most; /* the tenth and the ninetieth percentile of a rank's runs, as parts of their mean */
+    rank_pace *pace;    /* [ranks]: of the computing of a step of each case, next to ranks with the same work */
 } operation_table;
 
 /* seconds: that each operation runs at least. Collective over the world. */

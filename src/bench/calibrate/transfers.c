@@ -2,33 +2,43 @@
 #include "bench/calibrate/transfers.h"
 #include "base/clock.h"
 #include "bench/health/statistics.h"
+#include "bench/launch/case_machine.h"
 #include "bench/project/listed.h"
 #include "bench/project/price.h"
 #include "machine/op/kernels.h"
 #include "machine/world.h"
+#include "train/measure.h"
 #include <string.h>
 
 enum { LEAST_BYTES = 128, STEP = 8, BATCHES = 7, GAP_RUNS = 4096 };
+#define MEMORY (4 * (size_t)TRANSFER_MOST_BYTES)
+
+/* Operands lie in the first half of the memory, scratch in the second. */
+static void use_memory(transfer_bench *b, char *memory)
+{
+    machine_sync(b->machine);
+    machine_memory_clear(b->kind, memory, 0, MEMORY);
+    queue_set_scratch(b->queue, memory + MEMORY / 2, MEMORY / 2);
+    b->memory = memory;
+}
 
 void transfer_bench_open(transfer_bench *b, machine_kind kind, transfer_blocks blocks)
 {
     mesh_layout l = { .ranks = world_ranks(), .expert = 1, .chunks_per_stage = 1 };
-    for (int a = 0; a < AXES; a++) l.degree[a] = a == AXIS_TENSOR ? l.ranks : 1;
-    size_t bytes = 4 * (size_t)TRANSFER_MOST_BYTES;
+    for (int a = 0; a < AXES; a++) l.degree[a] = a == AXIS_DATA ? l.ranks : 1;
     machine_set_blocks(blocks);
+    machine_window_reserve(kind, MEMORY);
     *b = (transfer_bench){ .kind = kind, .machine = machine_open(&(machine_options){ .kind = kind }) };
-    mesh_open(&b->all, &l, world_rank(), mesh_on(kind));
-    b->memory = machine_memory_take(kind, bytes);
-    machine_memory_clear(kind, b->memory, 0, bytes);
     b->queue = machine_queue(b->machine, "transfers");
-    queue_set_scratch(b->queue, b->memory + bytes / 2, bytes / 2);
+    mesh_open(&b->all, &l, world_rank(), mesh_on(kind));
+    use_memory(b, b->own = machine_memory_take(kind, MEMORY));
 }
 
 void transfer_bench_close(transfer_bench *b)
 {
     machine_sync(b->machine);
     machine_close(b->machine);
-    machine_memory_give_back(b->kind, b->memory);
+    machine_memory_give_back(b->kind, b->own);
     mesh_close(&b->all);
 }
 
@@ -41,8 +51,7 @@ double transfer_pair_seconds(transfer_bench *b, int peer, int64_t bytes, int run
 {
     transfer both[2] = { { true, peer, buffer_of(b, 0, bytes) }, { false, peer, buffer_of(b, 1, bytes) } };
     double begin = clock_seconds();
-    for (int i = 0; i < runs && peer >= 0; i++)
-        submit(b->queue, "pair", exchange_op(&b->all.axis[AXIS_TENSOR], both, 2));
+    for (int i = 0; i < runs && peer >= 0; i++) submit(b->queue, "pair", exchange_op(&b->all.gradient, both, 2));
     machine_sync(b->machine);
     return (clock_seconds() - begin) / runs;
 }
@@ -58,10 +67,11 @@ double transfer_gap(transfer_bench *b)
     return (clock_seconds() - begin - t->kind[OP_FILL].seconds) / GAP_RUNS;
 }
 
-static op transfer_of(const transfer_bench *b, group *g, op_kind kind, int64_t bytes)
+/* peer: of an exchange, which is one-way, from the lower rank of the group. */
+static op transfer_of(const transfer_bench *b, group *g, op_kind kind, int peer, int64_t bytes)
 {
     tensor whole = buffer_of(b, 0, bytes);
-    transfer one = { .send = g->rank % 2 == 0, .peer = g->rank ^ 1, .tensor = whole };
+    transfer one = { .send = g->rank < peer, .peer = peer, .tensor = whole };
     switch (kind) {
     case OP_ALL_GATHER: return all_gather_op(g, whole, tensor_none());
     case OP_REDUCE_SCATTER: return reduce_scatter_op(g, whole);
@@ -71,85 +81,143 @@ static op transfer_of(const transfer_bench *b, group *g, op_kind kind, int64_t b
     }
 }
 
-/* Ranks and how many of them share a domain: of the rank that has most. */
+/* What all ranks time together: a kind of transfer in a group of each rank that takes part. */
 typedef struct {
-    int ranks, within;
-} agreed_place;
+    group *g; /* NULL: this rank takes no part */
+    op_kind kind;
+    int peer;          /* of an exchange */
+    int ranks, within; /* of the group that has most: the same on all ranks */
+} timed_transfer;
 
-static agreed_place place_agreed(const group *g, int domain)
+static timed_transfer agreed(group *g, op_kind kind, int peer, int domain)
 {
-    double place[2] = { g->size, group_within(g, domain) };
+    double place[2] = { g ? g->size : 0.0, g ? group_within(g, domain) : 0.0 };
     world_maximum(place, 2);
-    return (agreed_place){ (int)place[0], (int)place[1] };
+    return (timed_transfer){ g, kind, peer, (int)place[0], (int)place[1] };
 }
 
-/* The mean of the ranks that take part; g: NULL on one that does not, and of an exchange on one without a neighbour. */
-static double batch_seconds(transfer_bench *b, group *g, op_kind kind, int64_t bytes)
+/* Returns the mean seconds of the ranks that take part. */
+static double batch_seconds(transfer_bench *b, const timed_transfer *t, int64_t bytes)
 {
     int runs = bytes > 1 << 22 ? 2 : bytes > 1 << 16 ? 16 : 128;
     world_barrier();
     double begin = clock_seconds();
-    for (int i = 0; i < runs && g; i++) submit(b->queue, "calibrate", transfer_of(b, g, kind, bytes));
+    for (int i = 0; i < runs && t->g; i++) submit(b->queue, "calibrate", transfer_of(b, t->g, t->kind, t->peer, bytes));
     machine_sync(b->machine);
-    double sum[2] = { g ? clock_seconds() - begin : 0.0, g != NULL };
+    double sum[2] = { t->g ? clock_seconds() - begin : 0.0, t->g != NULL };
     world_sum(sum, 2);
     return sum[0] / sum[1] / runs;
 }
 
-static bool is_listed(const listed_times *t, const char *key)
+static bool is_listed(const listed_times *list, const char *key)
 {
-    for (const listed_time *x = t->list; x < t->list + t->count; x++)
+    for (const listed_time *x = list->list; x < list->list + list->count; x++)
         if (strcmp(x->key, key) == 0) return true;
     return false;
 }
 
-/* Measures it unless such a group has been. */
-static void measure_kind(transfer_bench *b, group *g, op_kind kind, agreed_place of, listed_times *to)
+/* Adds its times with operands of all lengths, unless it has been timed. */
+static void time_transfer(transfer_bench *b, const timed_transfer *t, listed_times *to)
 {
-    int64_t unit = (int64_t)sizeof(float) * (kind == OP_EXCHANGE ? 1 : of.ranks);
+    int64_t unit = (int64_t)sizeof(float) * (t->kind == OP_EXCHANGE ? 1 : t->ranks);
     listed_time x;
-    if (is_listed(to, transfer_key(kind, of.ranks, of.within, x.key))) return;
+    if (is_listed(to, transfer_key(t->kind, t->ranks, t->within, x.key))) return;
     for (int64_t most = LEAST_BYTES; most <= TRANSFER_MOST_BYTES; most *= STEP) {
         int64_t bytes = most / unit * unit;
         double batch[BATCHES];
         if (bytes == 0) continue;
-        for (int i = 0; i < BATCHES; i++) batch[i] = batch_seconds(b, g, kind, bytes);
+        for (int i = 0; i < BATCHES; i++) batch[i] = batch_seconds(b, t, bytes);
         x.work = (double)bytes, x.seconds = median_of(batch, BATCHES);
         listed_add(to, x);
     }
 }
 
-/* Has a case before this one the same layout? */
-static bool is_repeated(const deck *d, int64_t at)
+static const op_kind collectives[] = { OP_ALL_GATHER, OP_REDUCE_SCATTER, OP_ALL_REDUCE, OP_ALL_TO_ALL };
+enum { COLLECTIVES = sizeof collectives / sizeof *collectives, GROUPS = 9 };
+
+/* Groups of a mesh that have communicators for collectives. */
+static void list_groups(mesh *m, group *of[GROUPS])
 {
-    for (int64_t i = 0; i < at; i++)
-        if (memcmp(&d->item[i].layout, &d->item[at].layout, sizeof d->item[at].layout) == 0) return true;
-    return false;
+    group *all[GROUPS] = { &m->axis[AXIS_TENSOR],
+                           &m->axis[AXIS_CONTEXT],
+                           &m->axis[AXIS_SHARD],
+                           &m->axis[AXIS_PIPELINE],
+                           &m->gradient,
+                           &m->model,
+                           &m->all,
+                           &m->expert,
+                           &m->expert_gradient };
+    memcpy(of, all, sizeof all);
 }
 
-static void measure_layout(transfer_bench *b, const bench_case *c, int domain, listed_times *to)
+/* Finds which collectives a step of the case has in which group, on any rank. */
+static void find_used(const bench_case *c, group *const of[GROUPS], double used[GROUPS][COLLECTIVES])
 {
-    static const op_kind collectives[] = { OP_ALL_GATHER, OP_REDUCE_SCATTER, OP_ALL_REDUCE, OP_ALL_TO_ALL };
     mesh m;
-    mesh_open(&m, &c->layout, world_rank(), mesh_on(b->kind));
-    group *of[] = {
-        &m.axis[AXIS_TENSOR], &m.axis[AXIS_CONTEXT], &m.axis[AXIS_SHARD], &m.gradient, &m.model, &m.all, &m.expert,
-        &m.expert_gradient
-    };
-    size_t groups = sizeof of / sizeof *of - (c->layout.expert > 1 ? 0 : 2); /* the last two are experts' */
-    for (size_t g = 0; g < groups; g++)
-        for (size_t k = 0; k < sizeof collectives / sizeof *collectives && of[g]->size > 1; k++)
-            measure_kind(b, m.takes_part ? of[g] : NULL, collectives[k], place_agreed(of[g], domain), to);
+    trainer_options o = { .machine = case_machine(c) };
+    o.machine.keeps_order = true;
+    mesh_open(&m, &c->layout, world_rank() % c->layout.ranks, MESH_PAPER);
+    measure paper = measure_case(c, &m, &o);
+    const submissions *s = paper.prepared.order;
+    for (const work_item *x = s->item; x < s->item + s->items; x++)
+        for (int g = 0; g < GROUPS && x->group >= 0; g++)
+            for (int k = 0; k < COLLECTIVES; k++)
+                used[g][k] += of[g]->size > 1 && paper.prepared.note[x->note].op.kind == collectives[k] &&
+                              group_same(&s->group[x->group], of[g]);
+    measure_free(&paper);
     mesh_close(&m);
+    world_maximum(&used[0][0], GROUPS * COLLECTIVES);
+}
+
+/* As the trainer has them: operands in memory that copy engines may reach (train/measure.c). */
+static char *take_window(const transfer_bench *b, mesh *m)
+{
+    group *const of[] = {
+        &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT], &m->context_reversed, &m->axis[AXIS_SHARD], &m->expert,
+        &m->gradient
+    };
+    return machine_window_take(b->kind, MEMORY, of, 6 - machine_repeats_bits(), &m->all);
+}
+
+static void time_layout(transfer_bench *b, const bench_case *c, int domain, listed_times *to)
+{
+    mesh m;
+    group *of[GROUPS];
+    double used[GROUPS][COLLECTIVES] = { { 0.0 } };
+    machine_set_blocks(case_blocks(c));
+    mesh_open(&m, &c->layout, world_rank(), mesh_on(b->kind));
+    list_groups(&m, of);
+    char *window = m.takes_part ? take_window(b, &m) : NULL;
+    if (window) use_memory(b, window);
+    find_used(c, of, used);
+    for (int g = 0; g < GROUPS; g++)
+        for (int k = 0; k < COLLECTIVES; k++) {
+            if (used[g][k] == 0.0) continue;
+            timed_transfer t = agreed(m.takes_part ? of[g] : NULL, collectives[k], -1, domain);
+            time_transfer(b, &t, to);
+        }
+    use_memory(b, b->own);
+    if (window) machine_memory_give_back(b->kind, window);
+    mesh_close(&m);
+}
+
+/* Times exchanges of neighbours, and of ranks in neighbouring domains. */
+static void time_exchanges(transfer_bench *b, int domain, listed_times *to)
+{
+    group *all = &b->all.gradient;
+    int own = all->rank, near = own ^ 1, far = (own / domain ^ 1) * domain + own % domain;
+    timed_transfer t = { near < all->size ? all : NULL, OP_EXCHANGE, near, 2, 2 };
+    time_transfer(b, &t, to);
+    if (all->size / domain < 2) return;
+    t = (timed_transfer){ far < all->size ? all : NULL, OP_EXCHANGE, far, 2, 1 };
+    time_transfer(b, &t, to);
 }
 
 listed_times transfers_measure(transfer_bench *b, const deck *d, int domain)
 {
     listed_times list = { .count = 0 };
-    group *all = &b->all.axis[AXIS_TENSOR];
-    bool alone = (all->rank ^ 1) >= all->size;
-    if (world_ranks() > 1) measure_kind(b, alone ? NULL : all, OP_EXCHANGE, place_agreed(all, domain), &list);
-    for (int64_t i = 0; i < d->cases; i++)
-        if (!is_repeated(d, i)) measure_layout(b, &d->item[i], domain, &list);
+    if (world_ranks() > 1) time_exchanges(b, domain, &list);
+    for (int64_t i = 0; i < d->cases && world_ranks() > 1; i += d->item[i].repeats)
+        time_layout(b, &d->item[i], domain, &list);
     return list;
 }

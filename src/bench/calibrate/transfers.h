@@ -10,8 +10,8 @@ typedef struct {
     machine_kind kind;
     machine *machine;
     queue *queue;
-    char *memory;
-    mesh all; /* all.axis[AXIS_TENSOR]: all ranks */
+    char *memory, *own; /* in use; its own */
+    mesh all;           /* all.gradient: all ranks */
 } transfer_bench;
 
 enum { TRANSFER_MOST_BYTES = 32 << 20 };
@@ -25,8 +25,7 @@ double transfer_pair_seconds(transfer_bench *b, int peer, int64_t bytes, int run
 /* Seconds that the queue takes between two operations. */
 double transfer_gap(transfer_bench *b);
 
-/* Times each collective in each kind of group of the deck's layouts, and one-way exchanges of neighbouring ranks, with
- * operands from 128 bytes to TRANSFER_MOST_BYTES. All groups of a kind are busy at the same time. Returns the medians
- * of several means over the ranks. domain: ranks that NVLink connects. Collective over the world; the same on all
- * ranks. */
+/* Times the collectives of a step of each case in their groups, and one-way exchanges of two ranks, with operands from
+ * 128 bytes to TRANSFER_MOST_BYTES. All groups of a kind are busy at the same time. Returns the medians of several
+ * means over the ranks. domain: ranks that NVLink connects. Collective over the world; the same on all ranks. */
 listed_times transfers_measure(transfer_bench *b, const deck *d, int domain);

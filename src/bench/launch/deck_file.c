@@ -8,7 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LARGEST_DECK = (1 << 20) + 1 };
+/* LARGEST: of a file, a machine sheet. The deck says itself that it is too long. */
+enum { LARGEST_DECK = (1 << 20) + 1, LARGEST = 1 << 26 };
 
 /* Writes the i-th path at which a deck is looked for: as named, in the present folder's inputs/, in the inputs/ next to
  * the program, where an installation has them. False: there is no such path. */
@@ -47,8 +48,9 @@ deck_file deck_file_read(const char *name, char *reason, size_t length)
         return d;
     }
     bool folder = fstat(fileno(f), &kind) == 0 && S_ISDIR(kind.st_mode);
-    d.bytes = allocate(1, LARGEST_DECK + 1, "a deck");
-    d.length = folder ? 0 : fread(d.bytes, 1, LARGEST_DECK, f);
+    int64_t most = kind.st_size > LARGEST_DECK && kind.st_size < LARGEST ? kind.st_size : LARGEST_DECK;
+    d.bytes = allocate(1, (size_t)most + 1, "a deck");
+    d.length = folder ? 0 : fread(d.bytes, 1, (size_t)most, f);
     d.bytes[d.length] = 0;
     if (folder || ferror(f)) {
         snprintf(reason, length, "%s: cannot be read: %s", name, folder ? "it is a folder" : strerror(errno));

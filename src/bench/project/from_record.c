@@ -51,7 +51,7 @@ static int64_t next_of_queue(const submissions *s, int64_t from, int64_t number)
     return from;
 }
 
-/* A queue's operations complete in the order in which they were submitted. Returns false if there are more or fewer
+/* A queue's operations complete in the order in which they were submitted. Returns false if a queue has more or fewer
  * spans than submissions. */
 static bool add_spans(const case_spans *spans, const submissions *s, item_seconds *of)
 {
@@ -59,7 +59,8 @@ static bool add_spans(const case_spans *spans, const submissions *s, item_second
     for (int64_t i = 0; i < s->length; i++) expected += s->list[i].step == COUNTED_STEP;
     if (expected != spans->count) return false;
     for (int64_t i = 0; i < spans->count; i++) {
-        int64_t number = spans->queue[i], k = next_of_queue(s, at[number], number);
+        int64_t number = spans->queue[i];
+        int64_t k = number >= 0 && number < HAZARD_QUEUES ? next_of_queue(s, at[number], number) : s->length;
         double seconds = spans->end[i] - spans->begin[i];
         if (k == s->length) return false;
         item_seconds *x = &of[s->list[k].item];
@@ -70,18 +71,35 @@ static bool add_spans(const case_spans *spans, const submissions *s, item_second
     return true;
 }
 
-static void list_items(machine_sheet *s, const preparation *work, const item_seconds *of)
+/* Writes what names the item in a sheet. Returns false for what has no line there. */
+static bool item_line(const machine_sheet *s, const preparation *work, int i, listed_time *line)
 {
+    const work_item *x = &work->order->item[i];
+    const group *g = x->group >= 0 ? &work->order->group[x->group] : NULL;
+    if (x->note < 0 || (g && g->size == 1)) return false;
+    const op *o = &work->note[x->note].op;
+    line->work = g ? transfer_bytes(o) : operation_work(o);
+    if (g) transfer_key(o->kind, g->size, group_within(g, sheet_domain(s)), line->key);
+    else operation_key(o, line->key);
+    return line->work > 0.0;
+}
+
+/* Items of equal lines are added up. */
+static void list_items(machine_sheet *s, const preparation *work, item_seconds *of)
+{
+    listed_time line, other;
     for (int i = 0; i < work->order->items; i++) {
-        const work_item *x = &work->order->item[i];
-        if (of[i].count == 0 || x->note < 0) continue;
-        const op *o = &work->note[x->note].op;
-        const group *g = x->group >= 0 ? &work->order->group[x->group] : NULL;
-        listed_time t = { .work = g ? transfer_bytes(o) : operation_work(o) };
-        t.seconds = g ? of[i].least : of[i].sum / (double)of[i].count;
-        if (g) transfer_key(o->kind, g->size, group_within(g, sheet_domain(s)), t.key);
-        else operation_key(o, t.key);
-        if (!g || g->size > 1) listed_add(g ? &s->transfers : &s->operations, t);
+        bool moves = work->order->item[i].group >= 0;
+        if (of[i].count == 0 || !item_line(s, work, i, &line)) continue;
+        for (int k = i + 1; k < work->order->items; k++) {
+            if (of[k].count == 0 || !item_line(s, work, k, &other)) continue;
+            if (other.work != line.work || strcmp(other.key, line.key) != 0) continue;
+            of[i].sum += of[k].sum, of[i].count += of[k].count;
+            if (of[k].least < of[i].least) of[i].least = of[k].least;
+            of[k].count = 0;
+        }
+        line.seconds = moves ? of[i].least : of[i].sum / (double)of[i].count;
+        listed_add(moves ? &s->transfers : &s->operations, line);
     }
 }
 

@@ -19,12 +19,17 @@ double operation_bytes(const op *o)
 
 double operation_work(const op *o) { return op_flops(o) > 0.0 ? op_flops(o) : operation_bytes(o); }
 
-static int print_tensor(const tensor *t, char *text, size_t length)
+/* "f32[64x128]"; one whose last dimension is not the fastest ends with t, one that is added to with +. */
+static int print_operand(const operand *o, char *text, size_t length)
 {
+    const tensor *t = &o->tensor;
     int used = snprintf(text, length, "%s", dtype_name(t->type));
     for (int k = 0; k < (int)t->dims && used < (int)length; k++)
         used += snprintf(text + used, length - (size_t)used, "%c%lld", k ? 'x' : '[', (long long)t->dim[k]);
-    if (used < (int)length) used += snprintf(text + used, length - (size_t)used, "]");
+    bool turned = t->dims > 1 && t->stride[t->dims - 1] != 1;
+    if (used < (int)length)
+        used +=
+            snprintf(text + used, length - (size_t)used, "]%s%s", turned ? "t" : "", o->access == UPDATE ? "+" : "");
     return used;
 }
 
@@ -35,8 +40,7 @@ const char *operation_key(const op *o, char text[OPERATION_KEY])
     for (int i = 0; i < o->operands && used < OPERATION_KEY - 1; i++) {
         if (!tensor_present(&o->operand[i].tensor)) continue;
         used += snprintf(text + used, OPERATION_KEY - (size_t)used, "%s", between);
-        if (used < OPERATION_KEY)
-            used += print_tensor(&o->operand[i].tensor, text + used, OPERATION_KEY - (size_t)used);
+        if (used < OPERATION_KEY) used += print_operand(&o->operand[i], text + used, OPERATION_KEY - (size_t)used);
         between = ",";
     }
     return text;

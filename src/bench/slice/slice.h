@@ -1,6 +1,7 @@
 /* slice/: every distinct operation of one rank of a case of any size, timed alone on one device or on the host.
  * Transfers are not run. */
 #pragma once
+#include "bench/health/outliers.h"
 #include "bench/launch/options.h"
 #include "machine/queue/machine.h"
 #include "plan/deck/deck.h"
@@ -14,6 +15,7 @@ typedef enum { WITH_ALL, WITH_LEFT, WITH_RESIDENT, CONDITIONS } condition;
 enum { MEDIAN, MEAN, P10, P90, CLOCK_BEFORE, CLOCK_AFTER, POWER_BEFORE, POWER_AFTER, SUSTAINED };
 typedef struct {
     double of[CONDITIONS][SUSTAINED];
+    double block[BLOCKS]; /* means of consecutive parts of the runs with all multiprocessors */
 } sustained;
 
 /* One rank. work: the distinct computing operations of its step, alone on paper (alone.h); `plain` of them come first,
@@ -21,6 +23,7 @@ typedef struct {
 typedef struct {
     const bench_case *given;
     int rank, stage, left, plain; /* left: multiprocessors left to transfers */
+    bool brief;                   /* operations run with all multiprocessors, and not next to a block */
     int64_t layers;
     double seconds, flops; /* that each operation runs at least; of the step */
     preparation work;

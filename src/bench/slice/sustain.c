@@ -5,6 +5,7 @@
 #include "bench/slice/alone.h"
 #include "bench/slice/slice.h"
 #include "machine/queue/submit.h"
+#include <math.h>
 
 enum { PAGE = 4096, SLACK = 64 << 10, BATCHES = 50, MOST_BATCHES = 400, LEAST_BATCHES = 3, MOST_RUNS = 1 << 14 };
 enum { LOAD = 5 }; /* the first operation runs so many times as long, so that clocks settle */
@@ -72,8 +73,17 @@ static double run_batch(const bench *b, const placed_op *o, int64_t runs)
     return t->kind[o->at[0].kind].seconds / (double)runs;
 }
 
+/* block: means of BLOCKS consecutive parts of the batches; of fewer batches, of single ones. */
+static void average_blocks(const double *part, int64_t count, double block[BLOCKS])
+{
+    for (int64_t b = 0; b < BLOCKS; b++) {
+        int64_t first = b * count / BLOCKS, end = (b + 1) * count / BLOCKS;
+        block[b] = end > first ? mean_of_last(part + first, end - first, end - first) : part[first];
+    }
+}
+
 /* Runs it for so many seconds, in batches that are long beside a clock's tick. */
-static void sustain(const bench *b, const placed_op *o, double seconds, double to[SUSTAINED])
+static void sustain(const bench *b, const placed_op *o, double seconds, double to[SUSTAINED], double block[BLOCKS])
 {
     double part[MOST_BATCHES], fitting = seconds / BATCHES / (run_batch(b, o, 1) + 1e-9);
     int64_t count = 0, runs = fitting < 1.0 ? 1 : fitting > MOST_RUNS ? MOST_RUNS : (int64_t)fitting;
@@ -82,6 +92,7 @@ static void sustain(const bench *b, const placed_op *o, double seconds, double t
     while (count < LEAST_BATCHES || (count < MOST_BATCHES && clock_seconds() < until))
         part[count++] = run_batch(b, o, runs);
     machine_device after = machine_device_of(b->filler.kind);
+    average_blocks(part, count, block);
     sort_numbers(part, count);
     to[MEDIAN] = quantile(part, count, 0.5), to[MEAN] = mean_of_last(part, count, count);
     to[P10] = quantile(part, count, 0.1), to[P90] = quantile(part, count, 0.9);
@@ -94,24 +105,32 @@ static void time_all(slice *s, const bench *b, condition with)
 {
     double load = LOAD * s->seconds;
     for (int i = 0; i < s->work.notes; i++) {
-        double(*to)[SUSTAINED] = s->time[i].of;
+        double(*to)[SUSTAINED] = s->time[i].of, other[BLOCKS], *block = with == WITH_ALL ? s->time[i].block : other;
         if (to[with][MEDIAN] >= 0.0) continue;
         placed_op o = placed(b, &s->work.note[i].op);
-        if (load > 0.0) sustain(b, &o, load, to[with]);
+        if (load > 0.0) sustain(b, &o, load, to[with], block);
         load = 0.0;
-        sustain(b, &o, s->seconds, to[with]);
-        if (with != WITH_ALL || !machine_occupy(b->filler.kind, true)) continue;
-        sustain(b, &o, s->seconds, to[WITH_RESIDENT]);
+        sustain(b, &o, s->seconds, to[with], block);
+        if (with != WITH_ALL || s->brief || !machine_occupy(b->filler.kind, true)) continue;
+        sustain(b, &o, s->seconds, to[WITH_RESIDENT], other);
         machine_occupy(b->filler.kind, false);
     }
 }
 
+static bool all_known(const slice *s)
+{
+    for (int i = 0; i < s->work.notes; i++)
+        if (isnan(s->time[i].of[WITH_ALL][MEDIAN])) return false;
+    return true;
+}
+
 void slice_measure(slice *s)
 {
+    if (all_known(s)) return;
     machine_kind kind = case_machine(s->given).kind;
     size_t bytes = padded(s->bytes + SLACK) + FILLER_BYTES + padded(s->work.scratch[0]);
     char *taken = machine_memory_take(kind, bytes + PAGE), *memory = taken + (-(uintptr_t)taken & (PAGE - 1));
-    bool twice = kind == MACHINE_CUDA && s->left;
+    bool twice = kind == MACHINE_CUDA && s->left && !s->brief;
     for (condition with = WITH_ALL; with <= (twice ? WITH_LEFT : WITH_ALL); with++) {
         bench b = bench_open(s, memory, bytes, with == WITH_LEFT ? s->left : 0);
         time_all(s, &b, with);

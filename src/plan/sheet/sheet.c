@@ -72,8 +72,8 @@ static void complain(reader *r, const char *format, text_view shown, const char 
 static bool take_number(reader *r, text_view *rest, double *value)
 {
     text_view word = text_word(rest);
-    if (text_real(word, value) == NUMBER_READ && *value > 0.0 && *value <= 1e9) return true;
-    complain(r, "%s: give a number above 0, at most 1e9%s", word.length ? word : text_of("nothing"), "");
+    if (text_real(word, value) == NUMBER_READ && *value > 0.0 && *value <= 1e18) return true;
+    complain(r, "%s: give a number above 0, at most 1e18%s", word.length ? word : text_of("nothing"), "");
     return false;
 }
 
@@ -116,7 +116,8 @@ static void take_time(reader *r, text_view rest, int words, listed_times *to)
         if (word.length) key.length = (size_t)(word.at - key.at) + word.length;
         else complain(r, "%s: give a kind, then operands, or ranks and how many share a domain%s", key, "");
     }
-    if (!text_copy(x.key, sizeof x.key, text_trim(key)) || !take_number(r, &rest, &x.work)) return;
+    if (!text_copy(x.key, sizeof x.key, text_trim(key))) complain(r, "%s: a name of at most 399 bytes%s", key, "");
+    if (!take_number(r, &rest, &x.work)) return;
     text_view unit = text_word(&rest);
     if (!text_equal(unit, "us")) complain(r, "%s: a time is in us%s", unit, "");
     else if (take_number(r, &rest, &x.seconds)) {
