@@ -10,25 +10,23 @@
 
 /* One operation on one rank. */
 typedef struct {
-    listed_time of; /* seconds: its mean */
-    double p10, p90, block[BLOCKS];
+    listed_time of;      /* seconds: its mean */
+    double pass[BLOCKS]; /* means of passes over all operations, so that no disturbance hits one operation alone */
 } own_time;
 
-/* What this rank has timed so far, and what the operations of a step of each case take together. */
+/* What this rank has timed so far, and what the operations of a step of each case take together, in each pass. */
 typedef struct {
     own_time *list;
     int64_t count, capacity;
-    double block[BLOCKS], flops, bytes;
+    double pass[BLOCKS], flops, bytes;
 } own_times;
 
 static own_time own_time_of(const slice *s, int i)
 {
-    const double *of = s->time[i].of[WITH_ALL];
-    own_time x = { .of = { .work = operation_work(&s->work.note[i].op), .seconds = of[MEAN] },
-                   .p10 = of[P10],
-                   .p90 = of[P90] };
+    own_time x = { .of.work = operation_work(&s->work.note[i].op) };
     operation_key(&s->work.note[i].op, x.of.key);
-    memcpy(x.block, s->time[i].block, sizeof x.block);
+    memcpy(x.pass, s->time[i].pass, sizeof x.pass);
+    x.of.seconds = mean_of_last(x.pass, BLOCKS, BLOCKS);
     return x;
 }
 
@@ -49,6 +47,14 @@ typedef struct {
     double p10, mean, p90;
 } spread;
 
+static void add_spread(spread *sum, const own_time *x)
+{
+    double sorted[BLOCKS];
+    memcpy(sorted, x->pass, sizeof sorted);
+    sort_numbers(sorted, BLOCKS);
+    sum->p10 += quantile(sorted, BLOCKS, 0.1), sum->p90 += quantile(sorted, BLOCKS, 0.9), sum->mean += x->of.seconds;
+}
+
 /* all: [ranks, most]; unused entries have no key. */
 static void add_ranks(operation_table *t, const own_time *all, int most, spread *sum)
 {
@@ -57,7 +63,7 @@ static void add_ranks(operation_table *t, const own_time *all, int most, spread 
             if (!x->of.key[0]) continue;
             int row = row_of(t, &x->of);
             t->seconds[row * t->ranks + r] = x->of.seconds;
-            sum->p10 += x->p10, sum->mean += x->of.seconds, sum->p90 += x->p90;
+            add_spread(sum, x);
         }
 }
 
@@ -82,7 +88,7 @@ static void keep(own_times *own, own_time x)
 static void add_to_step(own_times *own, const own_time *x, const op_note *n)
 {
     double times = (double)note_times(n);
-    for (int b = 0; b < BLOCKS; b++) own->block[b] += times * x->block[b];
+    for (int b = 0; b < BLOCKS; b++) own->pass[b] += times * x->pass[b];
     own->flops += times * op_flops(&n->op), own->bytes += times * operation_bytes(&n->op);
 }
 
@@ -90,7 +96,7 @@ static void add_to_step(own_times *own, const own_time *x, const op_note *n)
 static void measure_case(own_times *own, const bench_case *c, double seconds)
 {
     slice s = slice_open(c, world_rank() % c->layout.ranks, seconds);
-    s.brief = true;
+    s.passes = BLOCKS;
     for (int i = 0; i < s.work.notes; i++) {
         own_time x = own_time_of(&s, i);
         s.time[i].of[WITH_ALL][MEDIAN] = index_of(own, &x.of) < own->count ? 0.0 : (double)NAN;
@@ -121,7 +127,7 @@ static double median_of_ranks(const operation_table *t, int operation)
 static void judge_ranks(operation_table *t, const own_times *own)
 {
     double mine[BLOCKS + 2], *steps = allocate((int64_t)BLOCKS * t->ranks, sizeof *steps, "steps of ranks");
-    memcpy(mine, own->block, sizeof own->block);
+    memcpy(mine, own->pass, sizeof own->pass);
     mine[BLOCKS] = own->flops, mine[BLOCKS + 1] = own->bytes;
     double *all = world_gather(mine, sizeof mine);
     t->pace = allocate(t->ranks, sizeof *t->pace, "paces of ranks");
@@ -144,7 +150,7 @@ operation_table operations_measure(const deck *d, double seconds)
     judge_ranks(&t, &own);
     double most = (double)own.count;
     world_maximum(&most, 1);
-    while (own.count < (int64_t)most) keep(&own, (own_time){ .p10 = 0.0 });
+    while (own.count < (int64_t)most) keep(&own, (own_time){ .of.work = 0.0 });
     own_time *all = world_gather(own.list, (size_t)most * sizeof *own.list);
     if (all) add_ranks(&t, all, (int)most, &sum);
     for (int i = 0; i < t.operations; i++) t.of[i].seconds = median_of_ranks(&t, i);

@@ -9,7 +9,7 @@ typedef struct {
     int ranks, operations;
     listed_time *of;    /* [operations]: key and work; seconds: the median of the ranks that have it */
     double *seconds;    /* [operations, ranks], means; NaN: the rank has no such operation */
-    double least, most; /* the tenth and the ninetieth percentile of a rank's runs, as parts of their mean */
+    double least, most; /* the tenth and the ninetieth percentile of a rank's passes, as parts of their mean */
     rank_pace *pace;    /* [ranks]: of the computing of a step of each case, next to ranks with the same work */
 } operation_table;
 

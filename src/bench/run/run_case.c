@@ -278,7 +278,7 @@ static void time_steps(const bench_case *c, const measure *share, case_result *r
     timed_steps x = { .r = r, .in = in, .trainer = m.takes_part ? &own : NULL };
     r->seen.devices = allocate(2, sizeof *r->seen.devices, "looks at a device");
     name_files(&o.machine, c, "timed");
-    o.machine.span_capacity = world_rank() == 0 ? tally_operations(&share->step) : 0;
+    o.machine.span_capacity = world_rank() == 0 ? 2 * tally_operations(&share->step) : 0; /* a whole step */
     activity_doing("building the case", -1);
     if (x.trainer) build(&x, &o, &m, share);
     machine_agree(o.machine.kind);

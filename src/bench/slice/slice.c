@@ -33,7 +33,7 @@ slice slice_open(const bench_case *c, int rank, double seconds)
     mesh_open(&m, &c->layout, rank, MESH_PAPER);
     measure paper = measure_case(c, &m, &o);
     int domain = device_domain(machine_device_of(o.machine.kind).name);
-    slice s = { .given = c, .rank = rank, .stage = m.at[AXIS_PIPELINE], .seconds = seconds };
+    slice s = { .given = c, .rank = rank, .stage = m.at[AXIS_PIPELINE], .seconds = seconds, .passes = 1 };
     s.left = room_of(c, s.stage, room_moved_within(&c->layout, domain)).left;
     s.layers = stage_layers(c, s.stage);
     s.flops = tally_flops(&paper.step);

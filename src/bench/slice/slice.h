@@ -15,7 +15,8 @@ typedef enum { WITH_ALL, WITH_LEFT, WITH_RESIDENT, CONDITIONS } condition;
 enum { MEDIAN, MEAN, P10, P90, CLOCK_BEFORE, CLOCK_AFTER, POWER_BEFORE, POWER_AFTER, SUSTAINED };
 typedef struct {
     double of[CONDITIONS][SUSTAINED];
-    double block[BLOCKS]; /* means of consecutive parts of the runs with all multiprocessors */
+    bool timed;          /* by this slice_measure, as the next */
+    double pass[BLOCKS]; /* means of the passes */
 } sustained;
 
 /* One rank. work: the distinct computing operations of its step, alone on paper (alone.h); `plain` of them come first,
@@ -23,7 +24,7 @@ typedef struct {
 typedef struct {
     const bench_case *given;
     int rank, stage, left, plain; /* left: multiprocessors left to transfers */
-    bool brief;                   /* operations run with all multiprocessors, and not next to a block */
+    int passes;                   /* over all operations, at most BLOCKS; of several with all multiprocessors alone */
     int64_t layers;
     double seconds, flops; /* that each operation runs at least; of the step */
     preparation work;

@@ -73,17 +73,8 @@ static double run_batch(const bench *b, const placed_op *o, int64_t runs)
     return t->kind[o->at[0].kind].seconds / (double)runs;
 }
 
-/* block: means of BLOCKS consecutive parts of the batches; of fewer batches, of single ones. */
-static void average_blocks(const double *part, int64_t count, double block[BLOCKS])
-{
-    for (int64_t b = 0; b < BLOCKS; b++) {
-        int64_t first = b * count / BLOCKS, end = (b + 1) * count / BLOCKS;
-        block[b] = end > first ? mean_of_last(part + first, end - first, end - first) : part[first];
-    }
-}
-
 /* Runs it for so many seconds, in batches that are long beside a clock's tick. */
-static void sustain(const bench *b, const placed_op *o, double seconds, double to[SUSTAINED], double block[BLOCKS])
+static void sustain(const bench *b, const placed_op *o, double seconds, double to[SUSTAINED])
 {
     double part[MOST_BATCHES], fitting = seconds / BATCHES / (run_batch(b, o, 1) + 1e-9);
     int64_t count = 0, runs = fitting < 1.0 ? 1 : fitting > MOST_RUNS ? MOST_RUNS : (int64_t)fitting;
@@ -92,7 +83,6 @@ static void sustain(const bench *b, const placed_op *o, double seconds, double t
     while (count < LEAST_BATCHES || (count < MOST_BATCHES && clock_seconds() < until))
         part[count++] = run_batch(b, o, runs);
     machine_device after = machine_device_of(b->filler.kind);
-    average_blocks(part, count, block);
     sort_numbers(part, count);
     to[MEDIAN] = quantile(part, count, 0.5), to[MEAN] = mean_of_last(part, count, count);
     to[P10] = quantile(part, count, 0.1), to[P90] = quantile(part, count, 0.9);
@@ -101,19 +91,26 @@ static void sustain(const bench *b, const placed_op *o, double seconds, double t
 }
 
 /* What runs next to a resident block has run before: loading a kernel would wait for that block. */
-static void time_all(slice *s, const bench *b, condition with)
+static void time_one(const slice *s, const bench *b, condition with, sustained *time)
 {
-    double load = LOAD * s->seconds;
-    for (int i = 0; i < s->work.notes; i++) {
-        double(*to)[SUSTAINED] = s->time[i].of, other[BLOCKS], *block = with == WITH_ALL ? s->time[i].block : other;
-        if (to[with][MEDIAN] >= 0.0) continue;
-        placed_op o = placed(b, &s->work.note[i].op);
-        if (load > 0.0) sustain(b, &o, load, to[with], block);
-        load = 0.0;
-        sustain(b, &o, s->seconds, to[with], block);
-        if (with != WITH_ALL || s->brief || !machine_occupy(b->filler.kind, true)) continue;
-        sustain(b, &o, s->seconds, to[WITH_RESIDENT], other);
-        machine_occupy(b->filler.kind, false);
+    placed_op o = placed(b, &s->work.note[time - s->time].op);
+    sustain(b, &o, s->seconds / s->passes, time->of[with]);
+    if (s->passes > 1 || with != WITH_ALL || !machine_occupy(b->filler.kind, true)) return;
+    sustain(b, &o, s->seconds, time->of[WITH_RESIDENT]);
+    machine_occupy(b->filler.kind, false);
+}
+
+/* The first operation runs once more before, for clocks to settle. */
+static void time_all(slice *s, const bench *b, condition with, int pass)
+{
+    bool first = pass == 0;
+    for (sustained *t = s->time; t < s->time + s->work.notes; t++) {
+        if (pass == 0) t->timed = !(t->of[with][MEDIAN] >= 0.0);
+        if (!t->timed) continue;
+        for (int i = 0; i < LOAD && first; i++) time_one(s, b, with, t);
+        first = false;
+        time_one(s, b, with, t);
+        t->pass[pass] = t->of[with][MEAN];
     }
 }
 
@@ -130,10 +127,10 @@ void slice_measure(slice *s)
     machine_kind kind = case_machine(s->given).kind;
     size_t bytes = padded(s->bytes + SLACK) + FILLER_BYTES + padded(s->work.scratch[0]);
     char *taken = machine_memory_take(kind, bytes + PAGE), *memory = taken + (-(uintptr_t)taken & (PAGE - 1));
-    bool twice = kind == MACHINE_CUDA && s->left && !s->brief;
+    bool twice = kind == MACHINE_CUDA && s->left && s->passes == 1;
     for (condition with = WITH_ALL; with <= (twice ? WITH_LEFT : WITH_ALL); with++) {
         bench b = bench_open(s, memory, bytes, with == WITH_LEFT ? s->left : 0);
-        time_all(s, &b, with);
+        for (int pass = 0; pass < s->passes; pass++) time_all(s, &b, with, pass);
         machine_close(b.machine);
     }
     machine_memory_give_back(kind, taken);
