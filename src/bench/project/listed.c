@@ -2,6 +2,7 @@
 #include "bench/project/listed.h"
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 double operation_bytes(const op *o)
@@ -53,7 +54,51 @@ const char *transfer_key(op_kind kind, int ranks, int within, char text[OPERATIO
     return text;
 }
 
-/* Compares keys of operations without their shapes: kind, and formats of the first two operands. */
+/* Takes a dimension, which follows [ or x, of both keys. Returns whether both have one. */
+static bool take_dimension(const char *begin, const char **a, const char **b, double *log_ratio)
+{
+    char *end_a, *end_b;
+    if (*a == begin || ((*a)[-1] != '[' && (*a)[-1] != 'x')) return false;
+    double x = (double)strtoll(*a, &end_a, 10), y = (double)strtoll(*b, &end_b, 10);
+    if (x < 1.0 || y < 1.0) return false;
+    *log_ratio = log(x / y);
+    *a = end_a, *b = end_b;
+    return true;
+}
+
+/* How far two keys lie apart: the sum of the squares of the logarithms of how many times each dimension differs.
+ * INFINITY: they differ in more than dimensions. */
+static double distance_of(const char *key, const char *other)
+{
+    double sum = 0.0, log_ratio;
+    const char *a = key, *b = other;
+    while (*a && *b) {
+        if (take_dimension(key, &a, &b, &log_ratio)) sum += log_ratio * log_ratio;
+        else if (*a++ != *b++) return (double)INFINITY;
+    }
+    return *a || *b ? (double)INFINITY : sum;
+}
+
+/* Seconds at the rate of the two nearest keys, whose logarithms are weighted by the inverse of their distance. */
+static double of_nearest(const listed_times *t, const char *key, double work)
+{
+    const listed_time *best[2] = { NULL, NULL };
+    double away[2] = { (double)INFINITY, (double)INFINITY };
+    for (const listed_time *x = t->list; x < t->list + t->count; x++) {
+        double distance = distance_of(x->key, key);
+        int place = distance < away[0] ? 0 : 1;
+        if (distance >= away[1]) continue;
+        if (place == 0) best[1] = best[0], away[1] = away[0];
+        best[place] = x, away[place] = distance;
+    }
+    if (!best[0]) return (double)NAN;
+    double first = log(best[0]->seconds / best[0]->work), share = 0.0;
+    if (best[1] && away[0] > 0.0) share = away[0] / (away[0] + away[1]);
+    double second = share > 0.0 ? log(best[1]->seconds / best[1]->work) : 0.0;
+    return work * exp((1.0 - share) * first + share * second);
+}
+
+/* Compares kind, and formats of the first two operands. */
 static bool keys_alike(const char *a, const char *b)
 {
     size_t kind = strcspn(a, "["), other = strcspn(b, "[");
@@ -85,10 +130,10 @@ static double interpolated(const listed_times *t, const char *key, double work, 
 double listed_operation(const machine_sheet *s, const op *o, bool *same)
 {
     char key[OPERATION_KEY];
-    operation_key(o, key);
-    double seconds = interpolated(&s->operations, key, operation_work(o), keys_equal);
+    double work = operation_work(o), seconds = interpolated(&s->operations, operation_key(o, key), work, keys_equal);
     *same = !isnan(seconds);
-    return *same ? seconds : interpolated(&s->operations, key, operation_work(o), keys_alike);
+    if (!*same) seconds = of_nearest(&s->operations, key, work);
+    return isnan(seconds) ? interpolated(&s->operations, key, work, keys_alike) : seconds;
 }
 
 double listed_transfer(const machine_sheet *s, op_kind kind, int ranks, int within, double bytes)

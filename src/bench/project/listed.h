@@ -12,7 +12,7 @@ double operation_work(const op *o);
 const char *operation_key(const op *o, char text[OPERATION_KEY]);
 const char *transfer_key(op_kind kind, int ranks, int within, char text[OPERATION_KEY]);
 
-/* Seconds of the same operation, or of one of that kind and those formats with other shapes, interpolated by its work
- * (same: false); of a transfer by its bytes. NaN: the sheet has none. */
+/* Seconds of the same operation; of one with other shapes (same: false) at the rate of the nearest shapes, or of any of
+ * that kind and those formats; of a transfer interpolated by its bytes. NaN: the sheet has none. */
 double listed_operation(const machine_sheet *s, const op *o, bool *same);
 double listed_transfer(const machine_sheet *s, op_kind kind, int ranks, int within, double bytes);

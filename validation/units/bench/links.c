@@ -1,8 +1,9 @@
-/* Rounds of pairs: every two ranks of a node meet once, and nodes whose numbers differ in one bit. */
-#include "bench/calibrate/links.h"
+/* Rounds of pairs: every two ranks of a node meet once, and nodes whose numbers differ in one bit. Bad pairs. */
+#include "bench/calibrate/deviations.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -49,8 +50,33 @@ static void meets_everybody_once(void **state)
         }
 }
 
+/* All pairs of four ranks of a node; those with a bit in `slow` take half as long again. Returns what deviates. */
+static deviations found_of(unsigned slow)
+{
+    static const int ends[6][2] = { { 0, 1 }, { 0, 2 }, { 0, 3 }, { 1, 2 }, { 1, 3 }, { 2, 3 } };
+    link_pair pair[6];
+    for (int i = 0; i < 6; i++)
+        pair[i] = (link_pair){ .a = ends[i][0], .b = ends[i][1], .pace.excess = slow >> i & 1 ? 0.5 : 0.01 };
+    return deviations_find(&(operation_table){ .ranks = 4 }, &(link_table){ pair, 6 }, 4);
+}
+
+/* Bad pairs that meet in one rank name the rank, others the pair. */
+static void a_rank_is_named_where_bad_pairs_meet(void **state)
+{
+    deviations none = found_of(0), one = found_of(1u << 4), star = found_of(1u << 1 | 1u << 3 | 1u << 5);
+    (void)state;
+    assert_int_equal(none.count, 0);
+    assert_int_equal(one.count, 1);
+    assert_true(one.list[0].kind == SLOW_PAIR && one.list[0].rank == 1 && one.list[0].peer == 3);
+    assert_int_equal(star.count, 1);
+    assert_true(star.list[0].kind == SLOW_LINKS && star.list[0].rank == 2);
+    free(one.list);
+    free(star.list);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(meets_everybody_once) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(meets_everybody_once),
+                                        cmocka_unit_test(a_rank_is_named_where_bad_pairs_meet) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
