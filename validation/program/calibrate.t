@@ -32,8 +32,8 @@ def run(ranks, *arguments, wrapper="", command=(), **variables):
                           env=dict(os.environ, OMP_NUM_THREADS="1", **variables), timeout=300)
 
 
-def calibrate(ranks, wrapper="", **variables):
-    return run(ranks, "deck.dat", "--calibrate", "--seconds", "0.05", wrapper=wrapper, **variables)
+def calibrate(ranks, wrapper="", seconds="0.05", **variables):
+    return run(ranks, "deck.dat", "--calibrate", "--seconds", seconds, wrapper=wrapper, **variables)
 
 
 def read(name):
@@ -63,7 +63,7 @@ for i in range(5 if LONG else 1):
     tap.ok(clean.returncode == 0 and "deviations  none" in clean.stdout and read("deck.exclude") == "",
            f"clean run {i + 1} names nobody", clean.stdout + clean.stderr)
 with busy(1):
-    slow = calibrate(2, place.file("pinned"))
+    slow = calibrate(2, place.file("pinned"), "0.3")
 tap.ok(slow.returncode == 1 and re.search(r"^DEVIATES +rank 1 on .*: computes \d+ % more slowly", slow.stdout, re.M)
        and "rank 0 on" not in slow.stdout, "a rank that shares its core is named", slow.stdout + slow.stderr)
 slow = calibrate(4, preload, MISDEED="1 pair3 delayed")
@@ -75,7 +75,8 @@ with h5py.File(place.file("deck.calibration.h5")) as record:
            "the record has all pairs and each rank's operations", str(list(record)))
 
 paper = run(1, command=(XGSW, "--project", "deck.dat", "--ranks", "4", "--sheet", "deck.sheet"))
-tap.ok("step " in paper.stdout and "NOT PRICED" not in paper.stdout and "; 0 % of the computing" in paper.stdout, "the sheet has every operation of the deck", paper.stdout + paper.stderr)
+tap.ok("step " in paper.stdout and "NOT PRICED" not in paper.stdout and "; 0 % of the computing" in paper.stdout,
+       "the sheet has every operation of the deck", paper.stdout + paper.stderr)
 measured = run(2, "deck.dat")
 with open(place.file("empty.sheet"), "w", encoding="utf-8") as file:
     file.write("device host\ngap us 2 1 4 assumed nothing\noperations times 1 1 1 assumed nothing\n"

@@ -21,7 +21,8 @@ MAY_LACK = ("steps/balance_losses", "steps/choices_dropped", "steps/expert_loads
             "results/quota", "results/energy", "results/energy_per_token", "results/others_cores", "ranks/excess",
             "ranks/excess_error", "samples/clock", "samples/temperature", "samples/power", "samples/device_energy",
             "samples/core_clock", "samples/load", "samples/busy_seconds", "samples/package_energy",
-            "samples/own_seconds", *(f"checkpoints/{name}" for name in (
+            "samples/own_seconds", "phases/expected_seconds", "transfers/expected_seconds",
+            *(f"checkpoints/{name}" for name in (
                 "loaded_bytes", "load_seconds", "bytes", "seconds", "write_seconds", "sync_seconds",
                 "rank_bytes_per_second", "node_bytes_per_second", "read_seconds", "free_bytes")))
 # Of none, or of less than is usual.
