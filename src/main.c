@@ -263,9 +263,10 @@ static int calibrate_deck(const deck *d, const deck_file *f, const options *o, c
     if (lacks) return refuse(lacks);
     if (o->sheet && !read_sheet(o->sheet, &base, true)) return STATUS_REFUSED;
     if (o->sheet) c.base = &base;
-    bool suits = !o->sheet || (base.device && device_find(devices->name) == base.device);
+    const device_row *own = device_find(devices->name); /* NULL: no row, and any sheet may describe it */
+    bool suits = !o->sheet || (base.device && (!own || own == base.device));
     machine_share_devices(devices->sharing > 1);
-    int status = suits ? calibrate(&c, why, sizeof why) : refuse("--sheet names the sheet of another device");
+    int status = suits ? calibrate(&c, why, sizeof why) : refuse("--sheet: that sheet describes another device than these");
     if (why[0]) refuse(why);
     if (c.base) sheet_free(&base);
     return status;
