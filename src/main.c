@@ -266,7 +266,8 @@ static int calibrate_deck(const deck *d, const deck_file *f, const options *o, c
     const device_row *own = device_find(devices->name); /* NULL: no row, and any sheet may describe it */
     bool suits = !o->sheet || (base.device && (!own || own == base.device));
     machine_share_devices(devices->sharing > 1);
-    int status = suits ? calibrate(&c, why, sizeof why) : refuse("--sheet: that sheet describes another device than these");
+    int status =
+        suits ? calibrate(&c, why, sizeof why) : refuse("--sheet: that sheet describes another device than these");
     if (why[0]) refuse(why);
     if (c.base) sheet_free(&base);
     return status;
