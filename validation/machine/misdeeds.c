@@ -1,7 +1,7 @@
 /* Preloaded into a rank for validation/machine/hangs.t and slow.t: MISDEED="RANK POINT DEED" of one rank at one point
  * of its run. Points: start (before MPI), deck (the second broadcast), step (the message number MESSAGE), gather
  * (results after the steps), commit (fsync), end (before MPI_Finalize), exit (behind it). "1 start slow": rank 1
- * takes 1.5 times as long; "1 gather late": it comes there after LATE seconds; "1 pair3 delayed": its longest messages to
+ * takes 1.5 times as long; "1 gather late": it comes there after LATE seconds; "1 pair3 delayed": its long messages to
  * rank 3 wait for DELAY microseconds. FOLDER_HANGS: no open of a file of
  * NAME.stall returns, all: after some steps, RANK: in that rank, from gather on. */
 #include <dlfcn.h>
