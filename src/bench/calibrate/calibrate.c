@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* A host has no NVLink domain: its ranks share one. */
-static int domain_of(const calibration *of) { return of->base ? of->base->device->domain : HOST_DOMAIN; }
+static int domain_of(const calibration *of) { return of->base ? sheet_domain(of->base) : HOST_DOMAIN; }
 
 /* Why the deck cannot be measured: a sentence. Returns false if there is nothing against it. */
 static bool is_refused(const deck *d, char *why, size_t length)

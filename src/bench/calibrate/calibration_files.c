@@ -39,7 +39,7 @@ static void write_head(FILE *to, const measured *m, const machine_sheet *base)
 static bool is_listed(const listed_time *x, const listed_time *list, int count)
 {
     for (int i = 0; i < count; i++)
-        if (list[i].work == x->work && strcmp(list[i].key, x->key) == 0) return true;
+        if (listed_same(&list[i], x)) return true;
     return false;
 }
 

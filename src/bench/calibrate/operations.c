@@ -33,7 +33,7 @@ static own_time own_time_of(const slice *s, int i)
 static int row_of(operation_table *t, const listed_time *x)
 {
     int i = 0;
-    while (i < t->operations && (t->of[i].work != x->work || strcmp(t->of[i].key, x->key) != 0)) i++;
+    while (i < t->operations && !listed_same(&t->of[i], x)) i++;
     if (i < t->operations) return i;
     t->of = reallocate(t->of, ++t->operations, sizeof *t->of, "measured operations");
     t->seconds = reallocate(t->seconds, (int64_t)t->operations * t->ranks, sizeof *t->seconds, "measured operations");
@@ -71,7 +71,7 @@ static void add_ranks(operation_table *t, const own_time *all, int most, spread 
 static int64_t index_of(const own_times *own, const listed_time *line)
 {
     int64_t i = 0;
-    while (i < own->count && (own->list[i].of.work != line->work || strcmp(own->list[i].of.key, line->key) != 0)) i++;
+    while (i < own->count && !listed_same(&own->list[i].of, line)) i++;
     return i;
 }
 

@@ -1,7 +1,6 @@
 /* Who is told what happens in a run: the journal, the report, the record, the files of --json and --timeline, the line
- * XGSW_RESULT. A
- * sink has four functions for a case, begin, check, step and end, and two for the run; what it does not need is NULL.
- * Rank 0 has sinks, the other ranks have none. */
+ * XGSW_RESULT. A sink has four functions for a case, begin, check, step and end, and two for the run; what it does not
+ * need is NULL. Rank 0 has sinks, the other ranks have none. */
 #pragma once
 #include "bench/facts/result.h"
 #include "bench/facts/run_source.h"

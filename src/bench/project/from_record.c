@@ -93,7 +93,7 @@ static void list_items(machine_sheet *s, const preparation *work, item_seconds *
         if (of[i].count == 0 || !item_line(s, work, i, &line)) continue;
         for (int k = i + 1; k < work->order->items; k++) {
             if (of[k].count == 0 || !item_line(s, work, k, &other)) continue;
-            if (other.work != line.work || strcmp(other.key, line.key) != 0) continue;
+            if (!listed_same(&other, &line)) continue;
             of[i].sum += of[k].sum, of[i].count += of[k].count;
             if (of[k].least < of[i].least) of[i].least = of[k].least;
             of[k].count = 0;

@@ -91,25 +91,25 @@ static void sustain(const bench *b, const placed_op *o, double seconds, double t
 }
 
 /* What runs next to a resident block has run before: loading a kernel would wait for that block. */
-static void time_one(const slice *s, const bench *b, condition with, sustained *time)
+static void time_one(const slice *s, const bench *b, condition with, sustained *time, double load)
 {
     placed_op o = placed(b, &s->work.note[time - s->time].op);
+    if (load > 0.0) sustain(b, &o, load, time->of[with]);
     sustain(b, &o, s->seconds / s->passes, time->of[with]);
     if (s->passes > 1 || with != WITH_ALL || !machine_occupy(b->filler.kind, true)) return;
     sustain(b, &o, s->seconds, time->of[WITH_RESIDENT]);
     machine_occupy(b->filler.kind, false);
 }
 
-/* The first operation runs once more before, for clocks to settle. */
+/* The first operation runs longer before it is timed, for clocks to settle. */
 static void time_all(slice *s, const bench *b, condition with, int pass)
 {
-    bool first = pass == 0;
+    double load = pass == 0 ? LOAD * s->seconds / s->passes : 0.0;
     for (sustained *t = s->time; t < s->time + s->work.notes; t++) {
         if (pass == 0) t->timed = !(t->of[with][MEDIAN] >= 0.0);
         if (!t->timed) continue;
-        for (int i = 0; i < LOAD && first; i++) time_one(s, b, with, t);
-        first = false;
-        time_one(s, b, with, t);
+        time_one(s, b, with, t, load);
+        load = 0.0;
         t->pass[pass] = t->of[with][MEAN];
     }
 }

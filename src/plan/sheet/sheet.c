@@ -2,6 +2,7 @@
 #include "plan/sheet/sheet.h"
 #include "base/memory.h"
 #include <stdio.h>
+#include <string.h>
 
 static const struct {
     const char *name, *unit;
@@ -41,6 +42,11 @@ sheet_term term_named(text_view name)
     sheet_term t = 0;
     while (t < TERMS && !text_equal(name, terms[t].name)) t++;
     return t;
+}
+
+bool listed_same(const listed_time *a, const listed_time *b)
+{
+    return a->work == b->work && strcmp(a->key, b->key) == 0;
 }
 
 void listed_add(listed_times *to, listed_time x)

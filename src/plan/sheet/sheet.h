@@ -4,16 +4,16 @@
  *     nvlink GB/s 370 300 380 published NCCL's developers, nccl-tests issue 212
  *     product 256 2048 16384 bf16 us 54.02
  *
- *     op matmul f32[512,256],f32[512,512],f32[512,256] 1.3e8 us 950.2
+ *     op matmul f32[512x256],f32[512x512],f32[512x256]t 1.3e8 us 950.2
  *     transfer all_gather 16 8 65536 us 31.5
  *
  * A term has its unit, what is expected, the least and the most that it may be, and an origin: measured, published or
  * assumed, then where or why. The origin of listed products is that of the term product_shape, that of operations and
  * transfers, which `--calibrate` lists, is that of the terms `operations` and `transfers`. An operation has its kind,
- * its operands and its work: flops, or bytes where it has none. A transfer has its kind, the ranks of its group, how
- * many of them share an NVLink domain (on a host: a node), and the bytes of its first operand. `device host` is a
- * machine whose ranks are processes; it needs the terms gap, operations and transfers, and no others. `#` begins a
- * comment. */
+ * its operands (t: its last dimension is not the fastest; +: it is added to) and its work: flops, or bytes where it has
+ * none. A transfer has its kind, the ranks of its group, how many of them share an NVLink domain (on a host: a node),
+ * and the bytes of its first operand. `device host` is a machine whose ranks are processes; it needs the terms gap,
+ * operations and transfers, and no others. `#` begins a comment. */
 #pragma once
 #include "base/text.h"
 #include "plan/bench_case.h"
@@ -94,3 +94,5 @@ int sheet_read(machine_sheet *s, const char *name, const char *text,
                void (*complain)(void *me, int line, const char *sentence), void *me);
 void sheet_free(machine_sheet *s);
 void listed_add(listed_times *to, listed_time x);
+/* Compares key and work. */
+bool listed_same(const listed_time *a, const listed_time *b);

@@ -294,7 +294,7 @@ static double end_of(hand *a, hand *b, int multiprocessors, char *why, size_t le
 }
 
 /* Rank 0 computes 3 s, and 1 s after a gather of 5 s, which rank 1 comes to after 2 s. */
-static void the_last_one_begins_a_transfer(void **state)
+static double end_of_a_late_gather(bool on_thread)
 {
     char why[256];
     hand a = hand_open(0), b = hand_open(1);
@@ -305,24 +305,14 @@ static void the_last_one_begins_a_transfer(void **state)
     gather(&b, 5);
     hand_price(&a);
     hand_price(&b);
-    assert_true(end_of(&a, &b, 0, why, sizeof why) == 2 + 5 + 1);
+    ((price *)a.rank.price)[1].on_thread = ((price *)b.rank.price)[1].on_thread = on_thread;
+    return end_of(&a, &b, 0, why, sizeof why);
 }
 
-/* The same on a host, whose threads make transfers: rank 0's has computed for 3 s when it begins its part. */
-static void a_hosts_transfer_takes_its_thread(void **state)
-{
-    char why[256];
-    hand a = hand_open(0), b = hand_open(1);
-    compute(&a, 3);
-    queue_wait(a.compute, gather(&a, 5));
-    compute(&a, 1);
-    queue_wait(b.transfer, compute(&b, 2));
-    gather(&b, 5);
-    hand_price(&a);
-    hand_price(&b);
-    ((price *)a.rank.price)[1].on_thread = ((price *)b.rank.price)[1].on_thread = true;
-    assert_true(end_of(&a, &b, 0, why, sizeof why) == 3 + 5 + 1);
-}
+static void the_last_one_begins_a_transfer(void **state) { assert_true(end_of_a_late_gather(false) == 2 + 5 + 1); }
+
+/* On a host, whose threads make transfers: rank 0's has computed for 3 s when it begins its part. */
+static void a_hosts_transfer_takes_its_thread(void **state) { assert_true(end_of_a_late_gather(true) == 3 + 5 + 1); }
 
 /* A product of 4 s fills `blocks` of 4 multiprocessors, while a gather waits for its peer, for 10 s, with one of them.
  * What follows the product takes 10 s. */
