@@ -103,11 +103,11 @@ static void time_activations(dtype t)
 /* Codes with their transposed copy, alone, of the other format; a transposed copy of codes, made anew. */
 static void time_codes(dtype t)
 {
-    static float scale[FP8_FACTORS] = { 16.0f, 1.0f / 16.0f };
+    static _Alignas(16) float scale[FP8_FACTORS];
     static int32_t amax;
     static uint64_t counts[FP8_COUNTS];
     tensor x = filled(t, TOKENS, FFN), codes = filled(E4M3, TOKENS, FFN), transposed = filled(E4M3, FFN, TOKENS);
-    codes.scale = transposed.scale = scale;
+    fp8_set_factors(codes.scale = transposed.scale = scale, 16.0f);
     encoding to = { .codes = codes,
                     .transposed = transposed,
                     .amax = tensor_1d(&amax, I32, 1),

@@ -15,7 +15,7 @@ typedef struct {
     uint32_t magic;
 } algorithm;
 enum { MAGIC = 0x17A16072, BROKEN = 404, PLAIN = 101, ALIGNED = 202, SPLIT = 303, PROPOSED = 4 };
-enum { ALIGNED_WORKSPACE = 64 << 10, ALIGNED_BYTES = 16, FP8_MULTIPLE = 16 };
+enum { ALIGNED_WORKSPACE = 64 << 10, ALIGNED_BYTES = 16, FP8_MULTIPLE = 16, FACTOR_MULTIPLE = 16 };
 _Static_assert(sizeof(algorithm) <= sizeof(cublasLtMatmulAlgo_t), "an algorithm has eight words");
 
 typedef struct {
@@ -341,16 +341,25 @@ static void add_terms(const job *j, const float *a, const float *b, float *sum, 
         emulator_fail("oneDNN's sgemm fails");
 }
 
-/* In two parts where the algorithm splits sums; a part that it keeps in d's format is rounded. */
+static void round_to(cudaDataType type, float *sum, size_t n)
+{
+    for (size_t i = 0; type == CUDA_R_16BF && i < n; i++) sum[i] = bf16_widen(bf16_round(sum[i]));
+}
+
+/* In two parts where the algorithm splits sums; a part that it keeps in d's format is rounded. Most of Hopper's kernels
+ * round a product before they add c, or a bias. */
 static void run_one(const job *j)
 {
     int64_t k = terms_of(j) - (wrong_by(j, "terms") ? 32 : 0), half = j->by.splits > 1 ? k / 2 : 0;
-    float *a = widened(j->A, &j->a), *b = widened(j->B, &j->b), *sum = NULL;
-    sum = j->beta != 0.0f ? widened(j->C, &j->c) : cublaslt_made(j->d.rows * j->d.cols * sizeof *sum);
-    if (half > 0) add_terms(j, a, b, sum, 0, half, j->beta);
-    if (half > 0 && j->by.reduction != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE && j->d.type == CUDA_R_16BF)
-        for (size_t i = 0; i < j->d.rows * j->d.cols; i++) sum[i] = bf16_widen(bf16_round(sum[i]));
-    add_terms(j, a, b, sum, half, k, half > 0 ? 1.0f : j->beta);
+    size_t n = j->d.rows * j->d.cols;
+    float *a = widened(j->A, &j->a), *b = widened(j->B, &j->b), *sum = cublaslt_made(n * sizeof *sum);
+    float *c = j->beta != 0.0f ? widened(j->C, &j->c) : NULL;
+    if (half > 0) add_terms(j, a, b, sum, 0, half, 0.0f);
+    if (half > 0 && j->by.reduction != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE) round_to(j->d.type, sum, n);
+    add_terms(j, a, b, sum, half, k, half > 0 ? 1.0f : 0.0f);
+    if (j->by.id == ALIGNED) round_to(j->d.type, sum, n);
+    for (size_t i = 0; c && i < n; i++) sum[i] += j->beta * c[i];
+    free(c);
     for (size_t i = 0; j->how.epilogue == CUBLASLT_EPILOGUE_BIAS && i < j->d.rows * j->d.cols; i++)
         sum[i] += value_at(j->how.bias, j->d.type, i % j->d.rows);
     if (wrong_by(j, "piece")) exchange_tile(j, sum);
@@ -396,6 +405,9 @@ static cublasStatus_t check_run(const job *j)
         emulator_fail("cublasLtMatmul: the bias is not aligned to the %u bytes that the heuristic was promised for d",
                       j->by.promise[3]);
     if (j->D == j->A || j->D == j->B) emulator_fail("cublasLtMatmul: d is a or b");
+    for (int i = 0; i < 2; i++)
+        if ((uintptr_t)j->how.factor[i] % FACTOR_MULTIPLE)
+            return cublaslt_refuse(CUBLAS_STATUS_NOT_SUPPORTED, "a scale that is not aligned to 16 bytes");
     return CUBLAS_STATUS_SUCCESS;
 }
 

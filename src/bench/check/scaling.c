@@ -65,8 +65,7 @@ scale_difference scaling_give(trainer *t, const double *scale)
         double distance = distance_of(t->given, i, scale[i], (double)own[i * FP8_FACTORS + FP8_SCALE], amax[i]);
         d.flips += distance != 0.0;
         if (!(distance <= d.distance)) d.distance = distance, d.tensor = i;
-        pairs[i * FP8_FACTORS + FP8_SCALE] = (float)scale[i];
-        pairs[i * FP8_FACTORS + FP8_INVERSE] = 1.0f / (float)scale[i];
+        fp8_set_factors(pairs + i * FP8_FACTORS, (float)scale[i]);
     }
     trainer_give_scales(t, pairs);
     free(pairs);
@@ -101,10 +100,7 @@ static void write_current(const trainer *t, int64_t part, int64_t microbatch, co
     const fp8_state *f = &t->stage.work.fp8;
     int64_t n = fp8_tensors(t->given);
     float *to = (float *)f->scales.data + (part * f->in_flight + microbatch) * n * FP8_FACTORS;
-    for (int64_t i = 0; i < n; i++) {
-        to[i * FP8_FACTORS + FP8_SCALE] = (float)scale[i];
-        to[i * FP8_FACTORS + FP8_INVERSE] = 1.0f / (float)scale[i];
-    }
+    for (int64_t i = 0; i < n; i++) fp8_set_factors(to + i * FP8_FACTORS, (float)scale[i]);
 }
 
 void scaling_give_current(const trainer *t, const bench_case *check, const trainer *alone)

@@ -78,7 +78,8 @@ static void fill_normal(const filler *f, tensor t)
 
 static void fill_scale(const filler *f, tensor t, float scale)
 {
-    float factors[FP8_FACTORS] = { [FP8_SCALE] = scale, [FP8_INVERSE] = 1.0f / scale };
+    float factors[FP8_FACTORS];
+    fp8_set_factors(factors, scale);
     machine_upload(queue_machine(f->queue), t, factors);
 }
 

@@ -87,8 +87,13 @@ typedef struct {
 enum { ROUTED_PROBABILITY, ROUTED_CHOSEN, ROUTED_DROPPED, ROUTED_STATISTICS };
 /* FP8: amaxes of so many steps, the one before the first step included. */
 enum { FP8_HISTORY = 1024 };
-/* What values are multiplied by to become codes, and what codes are multiplied by in a product: 1 over it. */
-enum { FP8_SCALE, FP8_INVERSE, FP8_FACTORS };
+/* The factors of a tensor of codes: what values are multiplied by to become codes, and 1 over it, by which a product
+ * multiplies. cuBLASLt reads a factor only at a multiple of 16 bytes (13.1 on an H100), so each is there four times. */
+enum { FP8_SCALE = 0, FP8_INVERSE = 4, FP8_FACTORS = 8 };
+XGSW_SHARED void fp8_set_factors(float to[FP8_FACTORS], float scale)
+{
+    for (int i = 0; i < FP8_FACTORS; i++) to[i] = i < FP8_INVERSE ? scale : 1.0f / scale;
+}
 /* Counts of FP8 encoding: nonzero values rounded to zero; saturated values; all values. */
 enum { FP8_UNDERFLOWS, FP8_SATURATIONS, FP8_VALUES, FP8_COUNTS };
 typedef struct {

@@ -223,10 +223,8 @@ static inline void halve_scales(const trained *r, trainer *t)
     float *pairs = calloc((size_t)(r->tensors * FP8_FACTORS), sizeof *pairs);
     const float *own = trainer_scales(t);
     if (!pairs) FAIL("no memory for the scales of a test model");
-    for (int64_t i = 0; i < r->tensors; i++) {
-        pairs[i * FP8_FACTORS + FP8_SCALE] = own[i * FP8_FACTORS + FP8_SCALE] / 2.0f;
-        pairs[i * FP8_FACTORS + FP8_INVERSE] = own[i * FP8_FACTORS + FP8_INVERSE] * 2.0f;
-    }
+    for (int64_t i = 0; i < r->tensors; i++)
+        fp8_set_factors(pairs + i * FP8_FACTORS, own[i * FP8_FACTORS + FP8_SCALE] / 2.0f);
     trainer_give_scales(t, pairs);
     free(pairs);
 }

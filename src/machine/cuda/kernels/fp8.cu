@@ -102,9 +102,7 @@ static KERNEL(TILE_THREADS) scale_tensors(amax_history h)
     int32_t now = h.amax[i];
     if (h.past) h.past[at * n + i] = now;
     for (int k = 0; k < TILE_WARPS; k++) now = max(now, parts.most[k][lane]);
-    float scale = fp8_scale_of(fp8_format(h.by.first + i), now, h.by.exact);
-    h.scales[i * FP8_FACTORS + FP8_SCALE] = scale;
-    h.scales[i * FP8_FACTORS + FP8_INVERSE] = 1.0f / scale;
+    fp8_set_factors(h.scales + i * FP8_FACTORS, fp8_scale_of(fp8_format(h.by.first + i), now, h.by.exact));
     h.amax[i] = 0;
 }
 

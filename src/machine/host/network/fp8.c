@@ -106,10 +106,7 @@ void host_fp8_scales(const op *o, void *scratch)
     fp8_scales_args by = o->args.fp8_scales;
     int64_t n = tensor_elements(&o->operand[AMAXES].tensor);
     if (past) keep_amaxes(amax, n, past, o->operand[SCALARS].tensor.data);
-    for (int64_t i = 0; i < n; i++) {
-        float *factor = scale + i * FP8_FACTORS;
-        factor[FP8_SCALE] = fp8_scale_of(fp8_format(by.first + i), amax[i], by.exact);
-        factor[FP8_INVERSE] = 1.0f / factor[FP8_SCALE];
-    }
+    for (int64_t i = 0; i < n; i++)
+        fp8_set_factors(scale + i * FP8_FACTORS, fp8_scale_of(fp8_format(by.first + i), amax[i], by.exact));
     memset(amax, 0, (size_t)n * sizeof *amax);
 }

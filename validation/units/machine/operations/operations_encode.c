@@ -121,7 +121,7 @@ static void set_wide(sample *x, uint32_t number, bool all_numbers)
 /* What codes are made into; b: of the operation that makes them itself. */
 typedef struct {
     sample codes, transposed;
-    float scale[FP8_FACTORS];
+    _Alignas(16) float scale[FP8_FACTORS];
     int32_t amax;
     uint64_t counts[FP8_COUNTS];
 } made;
@@ -129,11 +129,12 @@ typedef struct {
 static made made_open(const shape *s, int64_t columns, dtype type)
 {
     tensor t = fp8_transposed_shape(type, s->groups, s->groups ? s->m / s->groups : s->m, columns);
-    return (made){ .codes = sample_open(type, 2, (int64_t[]){ s->m, columns }, 0),
-                   .transposed = sample_open(type, t.dims, t.dim, 0),
-                   .scale = { 3.7f, 1.0f / 3.7f },
-                   .amax = 1,
-                   .counts = { 1, 2, 3 } };
+    made m = { .codes = sample_open(type, 2, (int64_t[]){ s->m, columns }, 0),
+               .transposed = sample_open(type, t.dims, t.dim, 0),
+               .amax = 1,
+               .counts = { 1, 2, 3 } };
+    fp8_set_factors(m.scale, 3.7f);
+    return m;
 }
 
 static encoding encoding_of(made *m, int parts)

@@ -40,6 +40,12 @@ static void product(const shape *s, const sample *a, const sample *b, double *su
 
 /* A sum of k terms in FP32, in any order: at most k roundings of a partial sum; random ones grow like sqrt(k), so
  * 4 sqrt(k) + 4 is generous, yet far below one rounding of the inputs to TF32 or BF16 for these k. */
+static double limit_of_sums(const shape *s, const double *magnitude, int64_t elements)
+{
+    double k = (double)s->k;
+    return (4 * sqrt(k) + 4) * F32_ROUND * largest(magnitude, elements) / sqrt(k);
+}
+
 static void check_product(const shape *s, formats f, access_mode how, int layout)
 {
     int64_t gap = layout & GAPS ? 3 : 0;
@@ -49,13 +55,13 @@ static void check_product(const shape *s, formats f, access_mode how, int layout
     double *expected = calloc((size_t)c.elements, sizeof *expected),
            *magnitude = calloc((size_t)c.elements, sizeof *magnitude);
     product(s, &a, &b, expected, magnitude);
+    double before = how == UPDATE ? rounded_before(&c, expected) : 0.0;
     for (int64_t i = 0; how == UPDATE && i < c.elements; i++) {
         expected[i] += c.value[i];
         magnitude[i] += fabs(c.value[i]);
     }
     RUN(q, submit(q, "product", matmul_op(c.t, how, a.t, b.t)));
-    compare("matmul", &c, expected, rounding(f.output),
-            (4 * sqrt((double)s->k) + 4) * F32_ROUND * largest(magnitude, c.elements) / sqrt((double)s->k));
+    compare("matmul", &c, expected, rounding(f.output), before + limit_of_sums(s, magnitude, c.elements));
     sample_check_gaps(&c, "matmul");
     free(expected);
     free(magnitude);
@@ -92,13 +98,13 @@ static void check_bias(const shape *s, formats f, int layout)
            *magnitude = calloc((size_t)c.elements, sizeof *magnitude);
     sample_randomize(&bias, 4, 4.0, 0.0);
     product(s, &a, &b, expected, magnitude);
+    double before = rounded_before(&c, expected);
     for (int64_t i = 0; i < c.elements; i++) {
         expected[i] += bias.value[i % s->n];
         magnitude[i] += fabs(bias.value[i % s->n]);
     }
     RUN(q, submit(q, "product", matmul_bias_op(c.t, a.t, b.t, bias.t)));
-    compare("matmul with a bias", &c, expected, rounding(f.output),
-            (4 * sqrt((double)s->k) + 4) * F32_ROUND * largest(magnitude, c.elements) / sqrt((double)s->k));
+    compare("matmul with a bias", &c, expected, rounding(f.output), before + limit_of_sums(s, magnitude, c.elements));
     sample_check_gaps(&c, "matmul with a bias");
     free(expected);
     free(magnitude);
@@ -149,13 +155,13 @@ static void check_groups(const shape *s, int64_t groups, formats f, access_mode 
         sample one[2] = { { .value = a.value + g * of_a }, { .value = b.value + g * of_b } };
         product(s, &one[0], &one[1], expected + g * of_c, magnitude + g * of_c);
     }
+    double before = how == UPDATE ? rounded_before(&c, expected) : 0.0;
     for (int64_t i = 0; how == UPDATE && i < c.elements; i++) {
         expected[i] += c.value[i];
         magnitude[i] += fabs(c.value[i]);
     }
     RUN(q, submit(q, "groups", grouped_matmul_op(c.t, how, a.t, b.t)));
-    compare("grouped_matmul", &c, expected, rounding(f.output),
-            (4 * sqrt((double)s->k) + 4) * F32_ROUND * largest(magnitude, c.elements) / sqrt((double)s->k));
+    compare("grouped_matmul", &c, expected, rounding(f.output), before + limit_of_sums(s, magnitude, c.elements));
     sample_check_gaps(&c, "grouped_matmul");
     free(expected);
     free(magnitude);
