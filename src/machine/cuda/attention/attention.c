@@ -24,7 +24,7 @@ void cuda_attention_settings(const machine_tuning *t)
     state.own = t->own_attention;
     state.deterministic = t->deterministic;
     int left = t->transfer_multiprocessors;
-    library_attention_on(left ? cuda_device_read().multiprocessors - left : 0);
+    library_attention_on(left ? cuda_multiprocessors() - left : 0);
 }
 
 void cuda_attention_open(const machine_tuning *t)

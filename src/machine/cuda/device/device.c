@@ -169,6 +169,12 @@ void cuda_device_use(void)
     choose(index);
 }
 
+int cuda_multiprocessors(void)
+{
+    cuda_device_use();
+    return own.device.multiprocessors;
+}
+
 size_t cuda_shared_memory(void)
 {
     cuda_device_use();

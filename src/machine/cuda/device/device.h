@@ -9,7 +9,9 @@ bool cuda_device_usable(char *why, size_t length);
 const char *cuda_code_words(char *text, size_t length);
 /* Chooses it at first use: the rank's place on its node, among the GPUs that the process sees. */
 void cuda_device_use(void);
-/* The same, and asks it for its clock, power and memory. */
+/* Its multiprocessors. */
+int cuda_multiprocessors(void);
+/* Reads all about it, with clock, power and memory. That takes milliseconds: never call it in a step. */
 machine_device cuda_device_read(void);
 /* What NVML tells of it now; any thread may ask, once it has been chosen. */
 void cuda_device_state(device_state *now);

@@ -9,21 +9,11 @@
 
 enum { LARGEST_WORKSPACE = 32 << 20, SMALLEST_WORKSPACE = 64 << 10, SPLITS = 32 };
 
-static struct {
-    cublasLtHandle_t handle;
-    machine_device device;
-} library;
-
 static cublasLtHandle_t handle(void)
 {
-    if (!library.handle) CUBLAS_CHECK(NULL, cublasLtCreate(&library.handle));
-    return library.handle;
-}
-
-const machine_device *product_device(void)
-{
-    if (!library.device.multiprocessors) library.device = cuda_device_read();
-    return &library.device;
+    static cublasLtHandle_t opened;
+    if (!opened) CUBLAS_CHECK(NULL, cublasLtCreate(&opened));
+    return opened;
 }
 
 void cublas_check(cublasStatus_t status, const product_key *key, const char *call, const char *file, int line)
@@ -155,7 +145,7 @@ static void open_layout(product *p, int which)
 
 void product_open(product *p, int multiprocessors_left)
 {
-    int multiprocessors = product_device()->multiprocessors;
+    int multiprocessors = cuda_multiprocessors();
     CUBLAS_CHECK(&p->key, cublasLtMatmulDescCreate(&p->descriptor, CUBLAS_COMPUTE_32F, CUDA_R_32F));
     describe(p, CUBLASLT_MATMUL_DESC_TRANSA, p->key.transposed[LEFT] ? CUBLAS_OP_T : CUBLAS_OP_N);
     describe(p, CUBLASLT_MATMUL_DESC_TRANSB, p->key.transposed[RIGHT] ? CUBLAS_OP_T : CUBLAS_OP_N);

@@ -70,5 +70,3 @@ cublasStatus_t product_run(const product *p, const candidate *c, void *const x[A
 
 /* "id 66 tile 20 stages 36 ...": the algorithm's configuration; returns text. */
 const char *algorithm_text(const cublasLtMatmulAlgo_t *algorithm, char *text, size_t length);
-/* This rank's GPU, as it was when first asked for. */
-const machine_device *product_device(void);
