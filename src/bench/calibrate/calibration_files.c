@@ -52,9 +52,6 @@ static void write_times(FILE *to, const char *word, const listed_time *list, int
 /* What the base lists and was not measured. */
 static void write_base(FILE *to, const machine_sheet *s, const measured *m)
 {
-    for (const listed_product *x = s->product; x < s->product + s->products; x++)
-        fprintf(to, "product %lld %lld %lld %s us %.5g\n", (long long)x->m, (long long)x->n, (long long)x->k,
-                x->fp8 ? "fp8" : "bf16", 1e6 * x->seconds);
     for (const listed_time *x = s->operations.list; x < s->operations.list + s->operations.count; x++)
         if (!is_listed(x, m->operations.of, m->operations.operations)) write_times(to, "op", x, 1);
     for (const listed_time *x = s->transfers.list; x < s->transfers.list + s->transfers.count; x++)

@@ -25,15 +25,6 @@ static product_shape shape_of(const op *o)
                             last > 1 ? (double)c->dim[0] : 1.0 };
 }
 
-static const listed_product *listed(const machine_sheet *s, product_shape shape, bool fp8)
-{
-    for (int i = 0; i < s->products; i++) {
-        const listed_product *x = &s->product[i];
-        if ((double)x->m == shape.m && (double)x->n == shape.n && (double)x->k == shape.k && x->fp8 == fp8) return x;
-    }
-    return NULL;
-}
-
 /* Blocks of 128 x 256, or smaller ones where that makes the product faster, at the device's peak. Returns the seconds
  * on so many multiprocessors; blocks: how many there are. */
 static double seconds_of_waves(product_shape x, double sms, double peak_of_one, double *blocks)
@@ -60,12 +51,8 @@ static price product_price(const pricing *p, const op *o)
     double all = expected(p, TERM_MULTIPROCESSORS), own = fmax(all - (double)p->room->left, 1.0), blocks = own;
     double peak = fp32 ? expected(p, rate) : fp8 ? device->fp8 : device->bf16;
     double held = op_flops(o) / expected(p, rate), shaped = seconds_of_waves(shape, own, peak / all, &blocks);
-    const listed_product *known = listed(p->sheet, shape, fp8);
-    if (known) shaped = shape.times * known->seconds * (blocks > own ? all / own : 1.0);
     shaped *= expected(p, TERM_PRODUCT_SHAPE);
-    price x = {
-        .seconds = fmax(held, shaped), .in_waves = true, .blocks = (int)fmin(blocks, own), .estimated = !known
-    };
+    price x = { .seconds = fmax(held, shaped), .in_waves = true, .blocks = (int)fmin(blocks, own), .estimated = true };
     x.term = (int)(held >= shaped ? rate : TERM_PRODUCT_SHAPE);
     if (!fp8 || o->origin.phase != PHASE_BACKWARD) return x;
     x.seconds *= expected(p, TERM_FP8_SPLIT);
@@ -202,7 +189,7 @@ static void use_listed(pricing *p, const op *o, const group *g, price *x)
     if (isnan(seconds)) return;
     x->seconds = seconds * expected(p, term);
     x->term = (int)term, x->factor = 0;
-    if (g) x->fixed = 0.0;
+    if (g || !s->host) x->fixed = 0.0; /* a GPU's times begin where those before end, so they have the gap */
     if (x->in_waves && p->room->left && x->blocks >= multiprocessors(p) - p->room->left)
         x->seconds *= multiprocessors(p) / (multiprocessors(p) - p->room->left);
 }

@@ -2,6 +2,7 @@
 #include "base/build_info.h"
 #include "base/say.h"
 #include "bench/launch/case_machine.h"
+#include "bench/project/listed.h"
 #include "bench/record/json.h"
 #include "bench/slice/slice.h"
 #include "plan/catalogue/catalogue.h"
@@ -117,12 +118,22 @@ static void write_rank(const slice *s, FILE *to, const char *deck_name)
     fprintf(to, "}\n");
 }
 
+/* The line of a machine sheet. */
+static void write_sheet_line(const op_note *n, const sustained *t, FILE *to)
+{
+    char key[OPERATION_KEY], line[OPERATION_KEY + 64];
+    snprintf(line, sizeof line, "op %s %.17g us %.5g", operation_key(&n->op, key), operation_work(&n->op),
+             1e6 * t->of[WITH_ALL][MEAN]);
+    json_word(to, "sheet_line", line);
+}
+
 static void write_operation(const op_note *n, const sustained *t, FILE *to)
 {
     static const char *const accesses[] = { [READ] = "read", [WRITE] = "write", [UPDATE] = "update" };
     char text[OPERAND_TEXT];
     fprintf(to, "{\"operation\":\"%s\",\"kind\":\"%s\"", n->name, op_kind_name(n->op.kind));
     json_number(to, "flops", op_flops(&n->op));
+    write_sheet_line(n, t, to);
     for (int p = 0; p < PHASES; p++)
         if (n->times[p])
             fprintf(to, ",\"%s_times\":%lld,\"%s_times_of_layers\":%lld", phase_name((phase)p), (long long)n->times[p],

@@ -10,8 +10,9 @@
 enum { PAGE = 4096, SLACK = 64 << 10, BATCHES = 50, MOST_BATCHES = 400, LEAST_BATCHES = 3, MOST_RUNS = 1 << 14 };
 enum { LOAD = 5 }; /* the first operation runs so many times as long, so that clocks settle */
 
-/* Operations take turns in so many places, if the memory has them: large operands are then in no cache. */
-enum { PLACES = 4 };
+/* An operation takes turns in places that together are larger than a cache, as a step finds most operands in none: at
+ * least LEAST_PLACES of them if the memory has them, at most PLACES. */
+enum { CACHE_BYTES = 64 << 20, LEAST_PLACES = 4, PLACES = 64 };
 typedef struct {
     op at[PLACES];
     int places;
@@ -56,6 +57,14 @@ static op moved_to(const op *alone, char *place)
     return o;
 }
 
+static int places_for(size_t each, size_t room)
+{
+    size_t wanted = CACHE_BYTES / each, fitting = room / each;
+    if (wanted < LEAST_PLACES) wanted = LEAST_PLACES;
+    if (wanted > PLACES) wanted = PLACES;
+    return (int)(wanted < fitting ? wanted : fitting);
+}
+
 /* Fills the first place, and copies it to the others, which is faster. */
 static placed_op placed(const bench *b, const op *alone)
 {
@@ -63,7 +72,8 @@ static placed_op placed(const bench *b, const op *alone)
     size_t bytes;
     alone_on_paper(alone, &bytes);
     int64_t words = (int64_t)(padded(bytes) / sizeof(float));
-    for (; o.places < PLACES && (size_t)(o.places + 1) * padded(bytes) <= b->operand_bytes; o.places++) {
+    int places = places_for(padded(bytes), b->operand_bytes);
+    for (; o.places < places; o.places++) {
         char *place = b->operands + (size_t)o.places * padded(bytes);
         o.at[o.places] = moved_to(alone, place);
         if (o.places == 0) filler_fill(&b->filler, &o.at[0]);
@@ -134,7 +144,8 @@ void slice_measure(slice *s)
 {
     if (all_known(s)) return;
     machine_kind kind = case_machine(s->given).kind;
-    size_t bytes = padded(s->bytes + SLACK) + FILLER_BYTES + padded(s->work.scratch[0]);
+    size_t operands = s->bytes > CACHE_BYTES ? s->bytes : CACHE_BYTES;
+    size_t bytes = padded(operands + SLACK) + FILLER_BYTES + padded(s->work.scratch[0]);
     char *taken = machine_memory_take(kind, bytes + PAGE), *memory = taken + (-(uintptr_t)taken & (PAGE - 1));
     bool twice = kind == MACHINE_CUDA && s->left && s->passes == 1;
     for (condition with = WITH_ALL; with <= (twice ? WITH_LEFT : WITH_ALL); with++) {

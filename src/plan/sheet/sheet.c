@@ -94,24 +94,6 @@ static void take_device(reader *r, text_view rest)
     if (!r->sheet->device) complain(r, "device %s is none of those that ./xgsw --list names%s", rest, "");
 }
 
-/* "M N K bf16 us SECONDS" */
-static void take_product(reader *r, text_view rest)
-{
-    double number[4];
-    machine_sheet *s = r->sheet;
-    for (int i = 0; i < 3; i++)
-        if (!take_number(r, &rest, &number[i])) return;
-    text_view format = text_word(&rest), unit = text_word(&rest);
-    if (!text_equal(format, "bf16") && !text_equal(format, "fp8")) complain(r, "%s: give bf16 or fp8%s", format, "");
-    else if (!text_equal(unit, "us")) complain(r, "%s: a product has its time in us%s", unit, "");
-    else if (take_number(r, &rest, &number[3])) {
-        if (text_trim(rest).length) complain(r, "%s: a product ends with its time%s", text_trim(rest), "");
-        s->product = reallocate(s->product, s->products + 1, sizeof *s->product, "products of a sheet");
-        s->product[s->products++] = (listed_product){ (int64_t)number[0], (int64_t)number[1], (int64_t)number[2],
-                                                      text_equal(format, "fp8"), 1e-6 * number[3] };
-    }
-}
-
 /* Takes the words that name it, then its work, "us" and its time. */
 static void take_time(reader *r, text_view rest, int words, listed_times *to)
 {
@@ -182,7 +164,6 @@ static void take_line(reader *r, text_view line)
     sheet_term t = term_named(word);
     if (t < TERMS) take_term(r, t, rest);
     else if (text_equal(word, "device")) take_device(r, text_trim(rest));
-    else if (text_equal(word, "product")) take_product(r, rest);
     else if (text_equal(word, "op")) take_time(r, rest, 2, &r->sheet->operations);
     else if (text_equal(word, "transfer")) take_time(r, rest, 3, &r->sheet->transfers);
     else complain_unknown(r, word);
@@ -218,7 +199,6 @@ int sheet_read(machine_sheet *s, const char *name, const char *text,
 
 void sheet_free(machine_sheet *s)
 {
-    free(s->product);
     free(s->operations.list);
     free(s->transfers.list);
 }

@@ -2,15 +2,12 @@
  *
  *     device H100                       # a row of plan/catalogue/devices.h
  *     nvlink GB/s 370 300 380 published NCCL's developers, nccl-tests issue 212
- *     product 256 2048 16384 bf16 us 54.02
- *
  *     op matmul f32[512x256],f32[512x512],f32[512x256]t 1.3e8 us 950.2
  *     transfer all_gather 16 8 65536 us 31.5
  *
  * A term has its unit, what is expected, the least and the most that it may be, and an origin: measured, published or
- * assumed, then where or why. The origin of listed products is that of the term product_shape, that of operations and
- * transfers, which `--calibrate` lists, is that of the terms `operations` and `transfers`. An operation has its kind,
- * its operands (t: its last dimension is not the fastest; +: it is added to) and its work: flops, or bytes where it has
+ * assumed, then where or why. The origin of listed operations and transfers, which `--calibrate` and `--slice` measure,
+ * is that of the terms `operations` and `transfers`. An operation has its kind, its operands (t: its last dimension is not the fastest; +: it is added to) and its work: flops, or bytes where it has
  * none. A transfer has its kind, the ranks of its group, how many of them share an NVLink domain (on a host: a node),
  * and the bytes of its first operand. `device host` is a machine whose ranks are processes; it needs the terms gap,
  * operations and transfers, and no others. `#` begins a comment. */
@@ -52,13 +49,6 @@ typedef struct {
     int line; /* 0: not there */
 } term_entry;
 
-/* A product c[m, n] = a[m, k] b[k, n] by itself on all multiprocessors. */
-typedef struct {
-    int64_t m, n, k;
-    bool fp8;
-    double seconds;
-} listed_product;
-
 /* A measured operation or transfer. key: the words of its line up to its work, which is in flops or bytes. */
 enum { OPERATION_KEY = 400 };
 typedef struct {
@@ -76,8 +66,6 @@ typedef struct machine_sheet {
     const device_row *device;
     listed_times operations, transfers;
     term_entry term[TERMS];
-    listed_product *product; /* [products]; owned */
-    int products;
 } machine_sheet;
 
 /* Name and unit of a term, and whether more of it takes less time. */

@@ -59,7 +59,7 @@ static emulator_counts inside(const char *text)
 
 static emulator_counts of_size(const char *precision, int layers, int sequences)
 {
-    static const char format[] = "a\nb\nbackend = cuda\nsize = check\nsteps = 3\nprecision = "
+    static const char format[] = "a\nb\nbackend = cuda\nsize = check\nsteps = 3\ntransfer_sms = 8\nprecision = "
                                  "%s\nlayers = %d\nglobal_batch = %d\n[llama3.1-8b]\n";
     char text[256];
     snprintf(text, sizeof text, format, precision, layers, sequences);
