@@ -80,7 +80,8 @@ tap.ok("step " in paper.stdout and "NOT PRICED" not in paper.stdout and "; 0 % o
 measured = run(2, "deck.dat")
 with open(place.file("empty.sheet"), "w", encoding="utf-8") as file:
     file.write("device host\ngap us 2 1 4 assumed nothing\noperations times 1 1 1 assumed nothing\n"
-               "transfers times 1 1 1 assumed nothing\nop fill f32[123456789] 4e12 us 1e6\n")
+               "nearest times 1 1 1 assumed nothing\ntransfers times 1 1 1 assumed nothing\n"
+               "op fill f32[123456789] 4e12 us 1e6\n")
 paper = run(1, command=(XGSW, "--project", "deck.dat", "--ranks", "2", "--sheet", "empty.sheet", "--from", "gsw.h5"))
 tap.ok(measured.returncode == 0 and "step " in paper.stdout and "NOT PRICED" not in paper.stdout
        and "; 0 % of the computing" in paper.stdout, "--from prices every operation of a run",
@@ -95,10 +96,13 @@ with open(place.file("deck.dat"), "w", encoding="utf-8") as file:
 beside = run(2, "deck.dat")
 with h5py.File(place.file("gsw.h5")) as record:
     seconds = record["case_0001/phases/expected_seconds"][:]
-tap.ok(beside.returncode == 0 and re.search(r"^Sheet +deck.sheet expects [\d.e-]+ s a step, .*measured", beside.stdout,
-                                            re.M)
-       and re.search(r"^Verdict .*; .* the sheet", beside.stdout, re.M) and max(seconds[seconds == seconds]) > 0,
-       "a run beside its sheet: phases, axes, and the largest gap", beside.stdout + beside.stderr)
+band = re.search(r"^Sheet +deck.sheet expects \S+ s a step, from (\S+) to (\S+); measured (\S+) s", beside.stdout, re.M)
+least, most, took = map(float, band.groups()) if band else (0, 0, 0)
+gap = re.search(r"^Verdict .*; .* the sheet", beside.stdout, re.M)
+tap.ok(beside.returncode == 0 and band and (gap is None) == (least <= took <= most)
+       and max(seconds[seconds == seconds]) > 0,
+       "a run beside its sheet: phases, axes, and the largest gap if the step lies outside its band",
+       beside.stdout + beside.stderr)
 with open(place.file("deck.sheet"), "a", encoding="utf-8") as file:
     file.write("op fill 3 ms 4\ntransfer all_gather 2 us 4\n")
 wrong = run(2, "deck.dat")

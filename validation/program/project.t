@@ -123,7 +123,8 @@ taken and left within a step: they belong to the log's peak of {gb['peak']}.
 def head(texts):
     """All of the page that stands before the cases."""
     return f"""Steps of the published cells on H100s, on paper: ./xgsw --project DECK --ranks N --sheet {SHEET}.
-Nothing here was measured on a GPU by xgsw. Nothing is fitted to what is published.
+Operations of seven cells were measured on one H100 (gpu-h100.txt); other shapes take the rate of the nearest. Transfers
+were not measured. Nothing is fitted to what is published.
 
 The smallest and the largest number of GPUs of each deck: seconds of a step on paper / published, and their ratio.
 Growth of the step from the smallest to the largest, at equal flops of a GPU (proxies have fewer layers), in percent.

@@ -41,10 +41,8 @@ const char *largest_gap(const case_result *r, char text[GAP_TEXT])
     compared list[COMPARED], *most = list;
     text[0] = 0;
     if (!is_expected(r)) return text;
-    if (r->figures.mean_seconds >= r->seen.expected.least && r->figures.mean_seconds <= r->seen.expected.most) {
-        snprintf(text, GAP_TEXT, "as fast as the sheet says");
+    if (r->figures.mean_seconds >= r->seen.expected.least && r->figures.mean_seconds <= r->seen.expected.most)
         return text;
-    }
     int n = compare(r, list);
     for (int i = 1; i < n; i++)
         if (fabs(list[i].measured - list[i].expected) > fabs(most->measured - most->expected)) most = &list[i];

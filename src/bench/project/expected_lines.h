@@ -3,7 +3,7 @@
 #include "bench/facts/result.h"
 
 void say_expected_steps(const case_result *r);
-/* Writes a clause: the phase or axis that lies farthest from what was expected, or that the step lies in its band.
- * Empty: nothing was expected. */
+/* Writes the phase or axis that lies farthest from what was expected, a clause. Empty: nothing was expected, or the
+ * step lies in its band. */
 enum { GAP_TEXT = 160 };
 const char *largest_gap(const case_result *r, char text[GAP_TEXT]);

@@ -125,12 +125,13 @@ static bool add_case(machine_sheet *s, const bench_case *c, reader *r)
 /* The record's times come first; the bands are those of the sheet, if it has times. */
 static void put_before(machine_sheet *s, listed_times operations, listed_times transfers)
 {
+    const term_entry measured = { { 1.0, 0.95, 1.05 }, MEASURED, 1 }, assumed = { { 1.0, 0.85, 1.2 }, ASSUMED, 1 };
     for (int i = 0; i < operations.count; i++) listed_add(&s->operations, operations.list[i]);
     for (int i = 0; i < transfers.count; i++) listed_add(&s->transfers, transfers.list[i]);
     free(operations.list);
     free(transfers.list);
     for (sheet_term t = TERM_OPERATIONS; t < TERMS; t++)
-        if (!s->term[t].line) s->term[t] = (term_entry){ { 1.0, 0.95, 1.05 }, MEASURED, 1 };
+        if (!s->term[t].line) s->term[t] = t == TERM_NEAREST ? assumed : measured;
 }
 
 static bool add_deck(machine_sheet *s, reader *r, const char *path, char *why, size_t length)

@@ -52,7 +52,7 @@ static price product_price(const pricing *p, const op *o)
     double peak = fp32 ? expected(p, rate) : fp8 ? device->fp8 : device->bf16;
     double held = op_flops(o) / expected(p, rate), shaped = seconds_of_waves(shape, own, peak / all, &blocks);
     shaped *= expected(p, TERM_PRODUCT_SHAPE);
-    price x = { .seconds = fmax(held, shaped), .in_waves = true, .blocks = (int)fmin(blocks, own), .estimated = true };
+    price x = { .seconds = fmax(held, shaped), .in_waves = true, .blocks = (int)fmin(blocks, own) };
     x.term = (int)(held >= shaped ? rate : TERM_PRODUCT_SHAPE);
     if (!fp8 || o->origin.phase != PHASE_BACKWARD) return x;
     x.seconds *= expected(p, TERM_FP8_SPLIT);
@@ -183,13 +183,14 @@ static void use_listed(pricing *p, const op *o, const group *g, price *x)
     bool same = true;
     double seconds = g ? listed_transfer(s, o->kind, g->size, group_within(g, sheet_domain(s)), transfer_bytes(o))
                        : listed_operation(s, o, &same);
-    sheet_term term = g ? TERM_TRANSFERS : TERM_OPERATIONS;
-    if (!g && s->operations.count) x->estimated = !same || isnan(seconds);
+    sheet_term term = g ? TERM_TRANSFERS : same ? TERM_OPERATIONS : TERM_NEAREST;
+    x->estimated = !g && (!same || isnan(seconds));
     if (isnan(seconds) && s->host) note_missing(p, o->kind);
     if (isnan(seconds)) return;
     x->seconds = seconds * expected(p, term);
     x->term = (int)term, x->factor = 0;
-    if (g || !s->host) x->fixed = 0.0; /* a GPU's times begin where those before end, so they have the gap */
+    if (!g && !s->host) x->seconds = fmax(x->seconds, x->fixed);
+    if (g || !s->host) x->fixed = 0.0; /* a time of a GPU begins when the operation before ends: it includes the gap */
     if (x->in_waves && p->room->left && x->blocks >= multiprocessors(p) - p->room->left)
         x->seconds *= multiprocessors(p) / (multiprocessors(p) - p->room->left);
 }

@@ -2,14 +2,13 @@
  * machine/timeline/timeline.h.
  *
  * Prices of operations. Products: the longest of their flops at the rate that power allows, their bytes at the rate of
- * memory, and the listed seconds or those of whole waves of tiles, on the multiprocessors that are not left to
- * transfers. Attention: flops at its rate. Other computing operations: the bytes that they read and write at the rate
- * of memory, after the gap between two kernels.
- * Transfers: latency, then the bytes that leave a rank at the rate of the slowest of link, network and thread blocks;
- * what is gathered or exchanged within an NVLink domain is moved by copy engines.
+ * memory, and whole waves of tiles on the multiprocessors that are not left to transfers. Attention: flops at its rate.
+ * Other computing operations: the bytes that they read and write at the rate of memory, after the gap between two
+ * kernels. Transfers: latency, then the bytes that leave a rank at the rate of the slowest of link, network and thread
+ * blocks; what is gathered or exchanged within an NVLink domain is moved by copy engines.
  *
- * Operations that a sheet lists take their listed time; those of a listed kind and format with other operands are
- * interpolated by their work. On a host a transfer takes the rank's thread, as computing does. */
+ * Operations that a sheet lists take their listed time; those with other dimensions take the rate of the nearest listed
+ * ones (listed.h). On a host a transfer takes the rank's thread, as computing does. */
 #pragma once
 #include "machine/timeline/priced.h"
 #include "plan/model/room.h"

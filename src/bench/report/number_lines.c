@@ -100,10 +100,18 @@ static double window_seconds(const case_result *r)
     return total;
 }
 
-/* As many of the largest shares as a line of 110 columns has room for. */
+static double sum_of(const share *list, int n)
+{
+    double sum = 0.0;
+    for (int i = 0; i < n; i++) sum += list[i].seconds;
+    return sum;
+}
+
+/* As many of the largest shares as a line of 110 columns has room for. Weight gradients of a GPU run at the same time
+ * as other operations, so that shares may be more than all. */
 static void say_shares(const case_result *r)
 {
-    enum { ROOM = 110 - 11 - 22 };
+    enum { ROOM = 110 - 11 - 22 - 24 };
     share list[SHARES];
     char text[ROOM + 1] = "", next[ROOM];
     double total = window_seconds(r), shown = 0.0;
@@ -115,7 +123,10 @@ static void say_shares(const case_result *r)
         strcat(text, next);
         shown += list[i].seconds;
     }
-    say("Time       %sother %.1f %% (rank 0)\n", text, 100.0 * fmax(0.0, 1.0 - shown / total));
+    double all = sum_of(list, n);
+    say("Time       %sother %.1f %% (rank 0", text, 100.0 * (fmax(all, total) - shown) / total);
+    if (all > 1.005 * total) say("; %.1f %% overlap", 100.0 * (all / total - 1.0));
+    say(")\n");
 }
 
 /* ---- ranks ---- */
@@ -159,12 +170,20 @@ static void say_ranks(const case_result *r)
     say_paces(r);
 }
 
+/* On GPUs: what computed attention and products. A library that is not taken can cost a sixth of the speed. */
+static void say_engines(const case_result *r)
+{
+    const char *text = r->seen.engines;
+    if (r->given->backend == BACKEND_CUDA) say("Engines    %.*s\n", (int)strcspn(text, "\n"), text);
+}
+
 void say_numbers(const case_result *r)
 {
     say_step_time(r);
     say_repeats(r);
     say_speed(r);
     say_shares(r);
+    say_engines(r);
     if (r->seen.transfers[0]) say("Transfers  %s\n", r->seen.transfers);
     say_ranks(r);
 }

@@ -10,8 +10,8 @@
 enum { PAGE = 4096, SLACK = 64 << 10, BATCHES = 50, MOST_BATCHES = 400, LEAST_BATCHES = 3, MOST_RUNS = 1 << 14 };
 enum { LOAD = 5 }; /* the first operation runs so many times as long, so that clocks settle */
 
-/* An operation takes turns in places that together are larger than a cache, as a step finds most operands in none: at
- * least LEAST_PLACES of them if the memory has them, at most PLACES. */
+/* An operation takes turns in several places, because in a step most operands are in no cache: in at least LEAST_PLACES
+ * if the memory has them, in more until they have CACHE_BYTES, and in at most PLACES. */
 enum { CACHE_BYTES = 64 << 20, LEAST_PLACES = 4, PLACES = 64 };
 typedef struct {
     op at[PLACES];
@@ -57,31 +57,6 @@ static op moved_to(const op *alone, char *place)
     return o;
 }
 
-static int places_for(size_t each, size_t room)
-{
-    size_t wanted = CACHE_BYTES / each, fitting = room / each;
-    if (wanted < LEAST_PLACES) wanted = LEAST_PLACES;
-    if (wanted > PLACES) wanted = PLACES;
-    return (int)(wanted < fitting ? wanted : fitting);
-}
-
-/* Fills the first place, and copies it to the others, which is faster. */
-static placed_op placed(const bench *b, const op *alone)
-{
-    placed_op o = { .places = 0 };
-    size_t bytes;
-    alone_on_paper(alone, &bytes);
-    int64_t words = (int64_t)(padded(bytes) / sizeof(float));
-    int places = places_for(padded(bytes), b->operand_bytes);
-    for (; o.places < places; o.places++) {
-        char *place = b->operands + (size_t)o.places * padded(bytes);
-        o.at[o.places] = moved_to(alone, place);
-        if (o.places == 0) filler_fill(&b->filler, &o.at[0]);
-        else submit(b->queue, "place", copy_op(tensor_1d(place, F32, words), WRITE, tensor_1d(b->operands, F32, words)));
-    }
-    return o;
-}
-
 /* Returns the mean seconds of so many runs. */
 static double run_batch(const bench *b, const placed_op *o, int64_t runs)
 {
@@ -90,6 +65,36 @@ static double run_batch(const bench *b, const placed_op *o, int64_t runs)
     for (int64_t i = 0; i < runs; i++) submit(b->queue, "slice", o->at[i % o->places]);
     machine_sync(b->machine);
     return t->kind[o->at[0].kind].seconds / (double)runs;
+}
+
+/* How many places the memory has for operands of so many bytes, up to those that are wanted. */
+static int64_t places_for(size_t each, size_t room)
+{
+    int64_t wanted = CACHE_BYTES / (int64_t)each, fitting = (int64_t)(room / each);
+    wanted = wanted < LEAST_PLACES ? LEAST_PLACES : wanted > PLACES ? PLACES : wanted;
+    return wanted < fitting ? wanted : fitting;
+}
+
+/* Fills the first place and copies it to the others, which is faster. Makes no more places than so many seconds of runs
+ * visit. The first run may load a kernel. */
+static placed_op placed(const bench *b, const op *alone, double seconds)
+{
+    placed_op o = { .places = 1 };
+    size_t bytes;
+    alone_on_paper(alone, &bytes);
+    int64_t words = (int64_t)(padded(bytes) / sizeof(float));
+    o.at[0] = moved_to(alone, b->operands);
+    filler_fill(&b->filler, &o.at[0]);
+    run_batch(b, &o, 1);
+    double visited = seconds / (run_batch(b, &o, 1) + 1e-9);
+    int64_t places = places_for(padded(bytes), b->operand_bytes);
+    for (; o.places < places && o.places < visited; o.places++) {
+        char *place = b->operands + (size_t)o.places * padded(bytes);
+        o.at[o.places] = moved_to(alone, place);
+        submit(b->queue, "place", copy_op(tensor_1d(place, F32, words), WRITE, tensor_1d(b->operands, F32, words)));
+    }
+    machine_sync(b->machine);
+    return o;
 }
 
 /* Runs it for so many seconds, in batches that are long beside a clock's tick. */
@@ -112,7 +117,7 @@ static void sustain(const bench *b, const placed_op *o, double seconds, double t
 /* What runs next to a resident block has run before: loading a kernel would wait for that block. */
 static void time_one(const slice *s, const bench *b, condition with, sustained *time, double load)
 {
-    placed_op o = placed(b, &s->work.note[time - s->time].op);
+    placed_op o = placed(b, &s->work.note[time - s->time].op, s->seconds / s->passes);
     if (load > 0.0) sustain(b, &o, load, time->of[with]);
     sustain(b, &o, s->seconds / s->passes, time->of[with]);
     if (s->passes > 1 || with != WITH_ALL || !machine_occupy(b->filler.kind, true)) return;

@@ -4,13 +4,15 @@
 #include "machine/op/op.h"
 
 /* c[m, n] = a[m, k] b[k, n] (WRITE) or c += a b inside the product (UPDATE). Any view with one unit stride.
- * FP32 accumulation, rounded once to c's type. a, b: both F32 or both BF16; c: F32, or BF16 if they are. */
+ * FP32 accumulation, rounded once to c's type; a GPU may round a BF16 product before it adds it to c (limits.c). a, b:
+ * both F32 or both BF16; c: F32, or BF16 if they are. */
 op matmul_op(tensor c, access_mode c_access, tensor a, tensor b);
 /* FP8 codes, E4M3 or E5M2 but not both E5M2, give the product of their values, over both scales. As GPUs want them,
  * rows of a and columns of b have no gaps; rows, columns and k are multiples of FP8_ALIGNMENT where they lie one after
  * the other; c is BF16 or F32. Sums of two E4M3 may keep fewer bits than FP32 if a machine is faster so. */
 enum { FP8_ALIGNMENT = 16 };
-/* c = a b + bias, rounded once; bias [n], of c's type, or absent. Rows of c have no gaps; of FP8 codes c is BF16. */
+/* c = a b + bias, rounded as above; bias [n], of c's type, or absent. Rows of c have no gaps; of FP8 codes c is BF16.
+ */
 op matmul_bias_op(tensor c, tensor a, tensor b, tensor bias);
 
 /* sum = x + delta, rounded to x's type; without delta x is the sum. RMSNorm: out = sum * rstd * gain; rstd [rows] F32 =

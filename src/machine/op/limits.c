@@ -40,14 +40,19 @@ static double cut_sums(double terms, bool fast)
     return (kept / FP8_DEPTH + 2 * sqrt(kept)) * FP8_SUM_HALF_UNIT;
 }
 
-/* cuBLASLt rounds a product to BF16 before it adds a BF16 matrix or a bias: most of its kernels for Hopper do (seen on
- * an H100, 13.1), by half a unit of the product, which is taken to be no larger than the largest sum. */
+const tensor *product_bias(const op *o)
+{
+    static const tensor none;
+    enum { BIAS = 3 };
+    return o->kind == OP_MATMUL ? &o->operand[BIAS].tensor : &none;
+}
+
+/* Most of cuBLASLt's kernels for Hopper round a product to BF16 before they add a BF16 matrix or a bias (seen on an
+ * H100, 13.1): by half a unit of the product. */
 static double rounded_before(const op *o, const op_home *home)
 {
-    enum { C, BIAS = 3 };
-    bool bias = o->kind == OP_MATMUL && tensor_present(&o->operand[BIAS].tensor);
-    bool adds = o->operand[C].access == UPDATE || bias;
-    return home->cuda && adds && o->operand[C].tensor.type == BF16 ? BF16_HALF_UNIT : 0.0;
+    bool adds = o->operand[0].access == UPDATE || tensor_present(product_bias(o));
+    return home->cuda && adds && o->operand[0].tensor.type == BF16 ? BF16_HALF_UNIT : 0.0;
 }
 
 shadow_limit limit_of_product(const op *o, const op_home *home, int which)
@@ -55,8 +60,10 @@ shadow_limit limit_of_product(const op *o, const op_home *home, int which)
     const tensor *a = &o->operand[1].tensor, *b = &o->operand[2].tensor;
     double terms = columns_of(a), chain = a->type == BF16 ? terms / TENSOR_CORE_DEPTH : 0.0;
     bool codes = dtype_bytes(a->type) == 1, fast = a->type == E4M3 && b->type == E4M3;
-    double cut = codes && home->cuda ? cut_sums(terms, fast) : chain * F32_HALF_UNIT;
-    return limit_of_sums(o, which, terms, cut + rounded_before(o, home));
+    shadow_limit limit =
+        limit_of_sums(o, which, terms, codes && home->cuda ? cut_sums(terms, fast) : chain * F32_HALF_UNIT);
+    limit.product = rounded_before(o, home);
+    return limit;
 }
 
 /* Only probabilities, added up over positions, may differ. Up to 2^19 positions the limit is below half a count. */

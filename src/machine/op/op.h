@@ -62,6 +62,7 @@ activity op_activity(op_kind kind, const origin *at);
 typedef struct {
     bool exact;
     double roundings, absolute;
+    double product; /* of what is left without what the operation adds to a product: limits.h */
 } shadow_limit;
 
 /* The limit of one operand; the operands lie in host memory, or nowhere. */

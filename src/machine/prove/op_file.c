@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 enum { LINES_BYTES = 2048, TITLE_BYTES = 200 };
-static const char first_words[] = "xgsw operation 3";
+static const char first_words[] = "xgsw operation 4";
 
 static void *block(size_t bytes)
 {

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "machine/op/activity.h"
+#include "machine/op/limits.h"
 #include "machine/queue/backend.h"
 #include <errno.h>
 #include <math.h>
@@ -163,11 +164,12 @@ shadow_limit shadow_limit_of(const op *o, const op_home *home, int which)
     return limit && !itself ? limit(o, home, which) : (shadow_limit){ .exact = true };
 }
 
-/* Error in units of what is allowed; infinite where nothing is. */
-static double ratio_of(element x, element want, shadow_limit limit, double largest)
+/* Error in units of what is allowed; infinite where nothing is. added: to a product. */
+static double ratio_of(element x, element want, shadow_limit limit, double largest, double added)
 {
     double error = fabs(x.value - want.value), units = fmax(fabs(x.value), fabs(want.value));
-    double allowed = limit.exact ? 0.0 : limit.roundings * units + limit.absolute * largest;
+    double allowed = limit.roundings * units + limit.absolute * largest + limit.product * fabs(want.value - added);
+    if (limit.exact) allowed = 0.0;
     if (x.bits == want.bits || (isnan(x.value) && isnan(want.value))) return 0.0;
     return allowed > 0.0 && isfinite(error) ? error / allowed : INFINITY;
 }
@@ -179,6 +181,15 @@ typedef struct {
     int64_t index;
     double got, want;
 } finding;
+
+/* What was added to element k of a product: of the matrix as it was, or of the bias. */
+static double added_to(const shadow *s, int64_t k)
+{
+    const op *o = &s->before.op;
+    const tensor *c = &o->operand[0].tensor, *bias = product_bias(o);
+    if (o->operand[0].access == UPDATE) return tensor_value(c, tensor_place(c, k));
+    return tensor_present(bias) ? tensor_value(bias, tensor_place(bias, k % c->dim[c->dims - 1])) : 0.0;
+}
 
 static finding compare_operand(shadow *s, int i, void *got)
 {
@@ -192,7 +203,7 @@ static finding compare_operand(shadow *s, int i, void *got)
     for (int64_t k = 0; k < tensor_elements(t); k++) {
         int64_t place = tensor_place(t, k);
         element x = element_of(t->type, got, place), want = element_of(t->type, t->data, place);
-        double ratio = ratio_of(x, want, limit, largest);
+        double ratio = ratio_of(x, want, limit, largest, limit.product > 0.0 ? added_to(s, k) : 0.0);
         if (ratio > worst.ratio) worst = (finding){ ratio, i, k, x.value, want.value };
     }
     return worst;

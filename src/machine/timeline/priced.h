@@ -12,7 +12,7 @@ typedef struct {
     int factor;             /* a term that the seconds are in proportion to, besides; 0: none */
     double uses[RESOURCES]; /* share of each resource while it runs */
     int blocks;             /* multiprocessors that a transfer holds, or that a product's blocks fill once */
-    bool estimated;         /* by a rule, where others of its kind are listed */
+    bool estimated;         /* its shape is not listed */
     bool in_waves;          /* a product, whose blocks stay where they began */
     bool on_thread;         /* a transfer of a host: once its peers are there, its rank computes nothing meanwhile */
 } price;

@@ -26,6 +26,7 @@ static const struct {
     [TERM_COPY_LATENCY] = { "copy_latency", "us", 1e-6, false },
     [TERM_KERNEL_LATENCY] = { "kernel_latency", "us", 1e-6, false },
     [TERM_OPERATIONS] = { "operations", "times", 1.0, false },
+    [TERM_NEAREST] = { "nearest", "times", 1.0, false },
     [TERM_TRANSFERS] = { "transfers", "times", 1.0, false },
 };
 static const char *const origins[ORIGINS] = { "measured", "published", "assumed" };
@@ -175,7 +176,7 @@ static void complain_missing(reader *r)
     r->line = 0;
     if (!s->device && !s->host) complain(r, "%s is missing: a row of ./xgsw --list, or host%s", text_of("device"), "");
     for (int t = 0; t < TERMS; t++) {
-        bool listed = t == TERM_OPERATIONS ? s->operations.count > 0 : s->transfers.count > 0;
+        bool listed = t == TERM_TRANSFERS ? s->transfers.count > 0 : s->operations.count > 0;
         bool needed = t == TERM_GAP || (t < TERM_OPERATIONS ? !s->host : s->host || listed);
         if (needed && !s->term[t].line) complain(r, "%s is missing, in %s", text_of(terms[t].name), terms[t].unit);
     }

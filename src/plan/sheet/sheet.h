@@ -6,11 +6,13 @@
  *     transfer all_gather 16 8 65536 us 31.5
  *
  * A term has its unit, what is expected, the least and the most that it may be, and an origin: measured, published or
- * assumed, then where or why. The origin of listed operations and transfers, which `--calibrate` and `--slice` measure,
- * is that of the terms `operations` and `transfers`. An operation has its kind, its operands (t: its last dimension is not the fastest; +: it is added to) and its work: flops, or bytes where it has
- * none. A transfer has its kind, the ranks of its group, how many of them share an NVLink domain (on a host: a node),
- * and the bytes of its first operand. `device host` is a machine whose ranks are processes; it needs the terms gap,
- * operations and transfers, and no others. `#` begins a comment. */
+ * assumed, then where or why. Operations and transfers are listed by `--calibrate` and `--slice`; their origins are
+ * those of the terms `operations` and `transfers`, and that of operations which take the rate of the nearest listed
+ * shapes is the term `nearest`. An operation has its kind, its operands (t: its last dimension is not the fastest; +:
+ * it is added to) and its work: flops, or bytes where it has none. A transfer has its kind, the ranks of its group, how
+ * many of them share an NVLink domain (on a host: a node), and the bytes of its first operand. `device host` is a
+ * machine whose ranks are processes; it needs the terms gap, operations, nearest and transfers, and no others. `#`
+ * begins a comment. */
 #pragma once
 #include "base/text.h"
 #include "plan/bench_case.h"
@@ -35,6 +37,7 @@ typedef enum {
     TERM_COPY_LATENCY,
     TERM_KERNEL_LATENCY,
     TERM_OPERATIONS,
+    TERM_NEAREST,
     TERM_TRANSFERS,
     TERMS
 } sheet_term;

@@ -122,8 +122,7 @@ static bool is_trusted(size_t version)
 static bool is_usable(char *why, size_t length)
 {
     if (!cudnn_load(why, length)) return false;
-    if (!is_trusted(cudnnGetVersion()))
-        snprintf(why, length, "cuDNN %zu has known errors in attention", cudnnGetVersion());
+    if (!is_trusted(cudnnGetVersion())) snprintf(why, length, "cuDNN %zu has known errors", cudnnGetVersion());
     return is_trusted(cudnnGetVersion());
 }
 

@@ -11,7 +11,7 @@ const char *cuda_code_words(char *text, size_t length);
 void cuda_device_use(void);
 /* Its multiprocessors. */
 int cuda_multiprocessors(void);
-/* Reads all about it, with clock, power and memory. That takes milliseconds: never call it in a step. */
+/* Reads its properties, clock, power and free memory. That takes milliseconds: never call it in a step. */
 machine_device cuda_device_read(void);
 /* What NVML tells of it now; any thread may ask, once it has been chosen. */
 void cuda_device_state(device_state *now);

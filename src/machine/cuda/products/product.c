@@ -1,6 +1,7 @@
 /* The door to cuBLASLt: descriptors, candidates and launches of one product. The handle is process state, like the
- * library's own. Sums are FP32 (of FP8 codes see product.h) and rounded once: no algorithm may add parts of a sum in
- * the output's format. Of the library's epilogues the bias alone is used: no other fits the models. */
+ * library's own. Sums are FP32 (of FP8 codes see product.h): no algorithm may add parts of a sum in the output's
+ * format. It may round the product before it adds C or a bias (machine/op/limits.c). Of the library's epilogues the
+ * bias alone is used: no other fits the models. */
 #include "machine/cuda/products/product.h"
 #include "base/fail.h"
 #include "machine/cuda/device/device.h"
@@ -236,7 +237,7 @@ static cublasLtMatmulPreference_t preference(const product *p)
     return wish;
 }
 
-/* Within its workspace, and rounding once. */
+/* Within its workspace, and adding in FP32. */
 static bool suits(const product *p, const candidate *c)
 {
     uint32_t reduction = configured(&c->algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, sizeof reduction);
@@ -244,7 +245,7 @@ static bool suits(const product *p, const candidate *c)
            (reduction == CUBLASLT_REDUCTION_SCHEME_NONE || reduction == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
 }
 
-/* Can the algorithm make this product here, rounding once? Fills the workspace it takes. */
+/* Can the algorithm make this product here, adding in FP32? Fills the workspace it takes. */
 static bool accepts(const product *p, candidate *c)
 {
     const cublasLtMatrixLayout_t *x = p->layout;

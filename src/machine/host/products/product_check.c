@@ -10,7 +10,7 @@
 
 /* ROWS of a panel, of which TOGETHER are multiplied at a time, in registers. */
 enum { SLAB_BYTES = 1 << 26, ROWS = 64, TOGETHER = 8, VECTOR = __BIGGEST_ALIGNMENT__ / 8 };
-enum { C, A, B, BIAS };
+enum { C, A, B };
 typedef double lanes __attribute__((vector_size(VECTOR * sizeof(double)), aligned(sizeof(double)), may_alias));
 
 /* A matrix of 2 dimensions, and what reads it. */
@@ -158,25 +158,42 @@ static void run_matrix(const panel_work *w, const matrix *m)
 /* ---- comparison ---- */
 
 /* A product without groups whose C has rows without gaps; of another, c' = b' a'. before: no data if C was only
- * written. bias: no data, or a matrix of one row. factor: what the product of codes is multiplied by. */
+ * written. bias: no data, or a matrix of one row. factor: what the product of codes is multiplied by. rounded: the
+ * product may be before C or a bias is added. */
 typedef struct {
     matrix c, before, a, b, bias;
     double factor;
     const double *sign;
+    bool rounded;
 } one_product;
+
+/* Adds the half units of a product that was rounded by itself: each is at most twice the larger of those of the sum and
+ * of what was added. Squares add as their roots do (Cauchy). */
+static void add_rounded(row_units *sum, const row_units *added)
+{
+    sum->half = 3.0 * sum->half + 2.0 * added->half;
+    sum->square = pow(3.0 * sqrt(sum->square) + 2.0 * sqrt(added->square), 2.0);
+}
 
 /* (C - C before) x - factor A (B x) - bias x; also fills the units of C. */
 static block_sums difference_of(const one_product *x, row_units **units)
 {
     int64_t columns = x->c.t.dim[1];
     block_sums d = sums_of(x->c.t.dim[0], columns), y = sums_of(x->b.t.dim[0], columns), bias = sums_of(1, columns);
+    row_units *added = taken(d.rows * d.width, sizeof *added), *of_bias = taken(bias.width, sizeof *of_bias);
     *units = taken(d.rows * d.width, sizeof **units);
     run_matrix(&(panel_work){ .sums = y, .factor = 1.0, .sign = x->sign }, &x->b);
     run_matrix(&(panel_work){ .sums = d, .factor = -x->factor, .y = &y }, &x->a);
-    if (x->before.t.data) run_matrix(&(panel_work){ .sums = d, .factor = -1.0, .sign = x->sign }, &x->before);
-    if (x->bias.t.data) run_matrix(&(panel_work){ .sums = bias, .factor = 1.0, .sign = x->sign }, &x->bias);
+    if (x->before.t.data)
+        run_matrix(&(panel_work){ .sums = d, .factor = -1.0, .sign = x->sign, .units = added }, &x->before);
+    if (x->bias.t.data)
+        run_matrix(&(panel_work){ .sums = bias, .factor = 1.0, .sign = x->sign, .units = of_bias }, &x->bias);
     for (int64_t i = 0; i < d.rows * d.width; i++) d.value[i] -= bias.value[i % d.width];
     run_matrix(&(panel_work){ .sums = d, .factor = 1.0, .sign = x->sign, .units = *units }, &x->c);
+    for (int64_t i = 0; x->rounded && i < d.rows * d.width; i++)
+        add_rounded(&(*units)[i], x->bias.t.data ? &of_bias[i % d.width] : &added[i]);
+    free(added);
+    free(of_bias);
     free(y.value);
     free(bias.value);
     return d;
@@ -248,17 +265,17 @@ void *product_before(const op *o, tensor_reader *read, void *from)
 
 product_finding product_compare(const checked_product *p)
 {
-    tensor c = p->o->operand[C].tensor, bias = p->o->kind == OP_MATMUL ? p->o->operand[BIAS].tensor : tensor_none();
-    double share = limit_of_product(p->o, &p->home, C).absolute;
+    tensor c = p->o->operand[C].tensor, bias = *product_bias(p->o);
+    shadow_limit limit = limit_of_product(p->o, &p->home, C);
     double *sign = signs(p->draw, c.dim[c.dims - (by_columns(&c) ? 2 : 1)]);
-    one_product x = { .factor = factor_of(p), .sign = sign };
+    one_product x = { .factor = factor_of(p), .sign = sign, .rounded = limit.product > 0.0 };
     product_finding all = { 0 };
     if (tensor_present(&bias)) x.bias = (matrix){ tensor_2d(bias.data, bias.type, 1, bias.dim[0]), p->read, p->from };
     for (int64_t g = 0; g < (c.dims == 3 ? c.dim[0] : 1); g++) {
         x.a = matrix_of(p, A, g), x.b = matrix_of(p, B, g), x.c = matrix_of(p, C, g);
         x.before = (matrix){ x.c.t, read_copy, NULL };
         x.before.t.data = p->before ? (char *)p->before + ((char *)x.c.t.data - (char *)c.data) : NULL;
-        product_finding f = compare_one(&x, share);
+        product_finding f = compare_one(&x, limit.absolute);
         all.comparisons += f.comparisons;
         all.worst = fmax(all.worst, f.worst);
     }

@@ -132,7 +132,7 @@ static inline double largest(const double *x, int64_t n)
 }
 
 /* Returns how far a sum may be off that adds something to a product: cuBLASLt rounds the product to BF16 before it adds
- * (machine/op/limits.c), so it is half a unit of the largest product on a GPU, and else nothing. */
+ * (machine/op/limits.c). On a GPU this is half a unit of the largest product, otherwise 0. */
 static inline double rounded_before(const sample *c, const double *product)
 {
     return tested_machine() == MACHINE_CUDA && c->t.type == BF16 ? BF16_ROUND * largest(product, c->elements) : 0.0;

@@ -166,7 +166,7 @@ static int32_t drawn_amax(int64_t i, int64_t step)
     return rare ? special[drawn.word[3] % 6] : (int32_t)(drawn.word[0] % 0x7F000000u);
 }
 
-/* A division makes a NaN of its machine's own: GPUs drop the bits that hosts keep. */
+/* The NaN that a division makes differs between machines: a GPU drops the bits that a host keeps. */
 static void check_factors(const float factor[FP8_FACTORS], float scale)
 {
     uint32_t inverse = float_bits(factor[FP8_INVERSE]);
