@@ -168,7 +168,8 @@ shadow_limit shadow_limit_of(const op *o, const op_home *home, int which)
 static double ratio_of(element x, element want, shadow_limit limit, double largest, double added)
 {
     double error = fabs(x.value - want.value), units = fmax(fabs(x.value), fabs(want.value));
-    double allowed = limit.roundings * units + limit.absolute * largest + limit.product * fabs(want.value - added);
+    double rounded = limit.roundings * units, product = fabs(want.value - added) + rounded;
+    double allowed = rounded + limit.absolute * largest + limit.product * product;
     if (limit.exact) allowed = 0.0;
     if (x.bits == want.bits || (isnan(x.value) && isnan(want.value))) return 0.0;
     return allowed > 0.0 && isfinite(error) ? error / allowed : INFINITY;
