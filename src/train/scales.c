@@ -94,9 +94,9 @@ const float *trainer_scales(const trainer *t)
     return t->scale;
 }
 
-void trainer_give_scales(trainer *t, const float *pairs)
+void trainer_give_scales(trainer *t, const float *all_factors)
 {
-    machine_upload(t->machine, fp8_of(t)->scales, pairs);
+    machine_upload(t->machine, fp8_of(t)->scales, all_factors);
     optimizer_encode(t);
     machine_sync(t->machine);
 }

@@ -140,8 +140,8 @@ fp8_report trainer_fp8(const trainer *t, int64_t step);
 /* Of delayed scaling those of the step to come, [tensors, FP8_FACTORS]; good until the next call. The caller has
  * waited. */
 const float *trainer_scales(const trainer *t);
-/* Others in their place. */
-void trainer_give_scales(trainer *t, const float *pairs);
+/* Puts others in their place, [tensors, FP8_FACTORS]. */
+void trainer_give_scales(trainer *t, const float *all_factors);
 
 /* The scalars of a step that is among the last REPORT_SLOTS and complete: loss, norm, learning rate
  * (machine/op/args.h). The caller has waited for its mark. */

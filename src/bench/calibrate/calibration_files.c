@@ -2,6 +2,7 @@
 #include "bench/calibrate/calibration_files.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "bench/project/listed.h"
 #include "bench/record/writer.h"
 #include "machine/queue/kind.h"
 #include "machine/world.h"
@@ -46,8 +47,10 @@ static bool is_listed(const listed_time *x, const listed_time *list, int count)
 
 static void write_times(FILE *to, const char *word, const listed_time *list, int count)
 {
-    for (const listed_time *x = list; x < list + count; x++)
-        fprintf(to, "%s %s %.17g us %.5g\n", word, x->key, x->work, 1e6 * x->seconds);
+    for (const listed_time *x = list; x < list + count; x++) {
+        listed_write(to, word, x);
+        fprintf(to, "\n");
+    }
 }
 
 /* What the base lists and was not measured. */

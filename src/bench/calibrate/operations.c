@@ -23,10 +23,9 @@ typedef struct {
 
 static own_time own_time_of(const slice *s, int i)
 {
-    own_time x = { .of.work = operation_work(&s->work.note[i].op) };
-    operation_key(&s->work.note[i].op, x.of.key);
+    own_time x;
     memcpy(x.pass, s->time[i].pass, sizeof x.pass);
-    x.of.seconds = mean_of_last(x.pass, BLOCKS, BLOCKS);
+    x.of = listed_of(&s->work.note[i].op, mean_of_last(x.pass, BLOCKS, BLOCKS));
     return x;
 }
 

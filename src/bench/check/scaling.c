@@ -57,7 +57,7 @@ scale_difference scaling_give(trainer *t, const double *scale)
 {
     int64_t n = fp8_tensors(t->given);
     scale_difference d = { 0 };
-    float *pairs = allocate(n * FP8_FACTORS, sizeof *pairs, "the scales of tensors");
+    float *all_factors = allocate(n * FP8_FACTORS, sizeof *all_factors, "the scales of tensors");
     int32_t *amax = allocate(n, sizeof *amax, "the amaxes of tensors");
     const float *own = trainer_scales(t);
     read_amaxes(t, amax, n);
@@ -65,10 +65,10 @@ scale_difference scaling_give(trainer *t, const double *scale)
         double distance = distance_of(t->given, i, scale[i], (double)own[i * FP8_FACTORS + FP8_SCALE], amax[i]);
         d.flips += distance != 0.0;
         if (!(distance <= d.distance)) d.distance = distance, d.tensor = i;
-        fp8_set_factors(pairs + i * FP8_FACTORS, (float)scale[i]);
+        fp8_set_factors(all_factors + i * FP8_FACTORS, (float)scale[i]);
     }
-    trainer_give_scales(t, pairs);
-    free(pairs);
+    trainer_give_scales(t, all_factors);
+    free(all_factors);
     free(amax);
     return d;
 }

@@ -47,6 +47,18 @@ const char *operation_key(const op *o, char text[OPERATION_KEY])
     return text;
 }
 
+listed_time listed_of(const op *o, double seconds)
+{
+    listed_time x = { .work = operation_work(o), .seconds = seconds };
+    operation_key(o, x.key);
+    return x;
+}
+
+void listed_write(FILE *to, const char *word, const listed_time *x)
+{
+    fprintf(to, "%s %s %.17g us %.5g", word, x->key, x->work, 1e6 * x->seconds);
+}
+
 const char *transfer_key(op_kind kind, int ranks, int within, char text[OPERATION_KEY])
 {
     bool pair = kind == OP_EXCHANGE;

@@ -118,13 +118,13 @@ static void write_rank(const slice *s, FILE *to, const char *deck_name)
     fprintf(to, "}\n");
 }
 
-/* The line of a machine sheet. */
+/* The line of a machine sheet. It has no characters that JSON would quote. */
 static void write_sheet_line(const op_note *n, const sustained *t, FILE *to)
 {
-    char key[OPERATION_KEY], line[OPERATION_KEY + 64];
-    snprintf(line, sizeof line, "op %s %.17g us %.5g", operation_key(&n->op, key), operation_work(&n->op),
-             1e6 * t->of[WITH_ALL][MEAN]);
-    json_word(to, "sheet_line", line);
+    const listed_time x = listed_of(&n->op, t->of[WITH_ALL][MEAN]);
+    fprintf(to, ",\"sheet_line\":\"");
+    listed_write(to, "op", &x);
+    fprintf(to, "\"");
 }
 
 static void write_operation(const op_note *n, const sustained *t, FILE *to)

@@ -16,6 +16,7 @@ enum { CACHE_BYTES = 64 << 20, LEAST_PLACES = 4, PLACES = 64 };
 typedef struct {
     op at[PLACES];
     int places;
+    double seconds; /* of one run, about */
 } placed_op;
 
 /* One machine and its memory: [operands][filler's seed][scratch]. */
@@ -86,7 +87,8 @@ static placed_op placed(const bench *b, const op *alone, double seconds)
     o.at[0] = moved_to(alone, b->operands);
     filler_fill(&b->filler, &o.at[0]);
     run_batch(b, &o, 1);
-    double visited = seconds / (run_batch(b, &o, 1) + 1e-9);
+    o.seconds = run_batch(b, &o, 1) + 1e-9;
+    double visited = seconds / o.seconds;
     int64_t places = places_for(padded(bytes), b->operand_bytes);
     for (; o.places < places && o.places < visited; o.places++) {
         char *place = b->operands + (size_t)o.places * padded(bytes);
@@ -100,7 +102,7 @@ static placed_op placed(const bench *b, const op *alone, double seconds)
 /* Runs it for so many seconds, in batches that are long beside a clock's tick. */
 static void sustain(const bench *b, const placed_op *o, double seconds, double to[SUSTAINED])
 {
-    double part[MOST_BATCHES], fitting = seconds / BATCHES / (run_batch(b, o, 1) + 1e-9);
+    double part[MOST_BATCHES], fitting = seconds / BATCHES / o->seconds;
     int64_t count = 0, runs = fitting < 1.0 ? 1 : fitting > MOST_RUNS ? MOST_RUNS : (int64_t)fitting;
     machine_device before = machine_device_of(b->filler.kind);
     double until = clock_seconds() + seconds;

@@ -220,13 +220,13 @@ static inline void take_rows(const trainer *t, const trained *r, tensor (*shard)
 
 static inline void halve_scales(const trained *r, trainer *t)
 {
-    float *pairs = calloc((size_t)(r->tensors * FP8_FACTORS), sizeof *pairs);
+    float *all_factors = calloc((size_t)(r->tensors * FP8_FACTORS), sizeof *all_factors);
     const float *own = trainer_scales(t);
-    if (!pairs) FAIL("no memory for the scales of a test model");
+    if (!all_factors) FAIL("no memory for the scales of a test model");
     for (int64_t i = 0; i < r->tensors; i++)
-        fp8_set_factors(pairs + i * FP8_FACTORS, own[i * FP8_FACTORS + FP8_SCALE] / 2.0f);
-    trainer_give_scales(t, pairs);
-    free(pairs);
+        fp8_set_factors(all_factors + i * FP8_FACTORS, own[i * FP8_FACTORS + FP8_SCALE] / 2.0f);
+    trainer_give_scales(t, all_factors);
+    free(all_factors);
 }
 
 /* Returns a weight as its type holds it: of codes, which are made of what BF16 has, the code as a number. */
