@@ -1,7 +1,7 @@
-/* What a sum of gradients over ranks conserves: sums with random signs, and sums of squares, in double. Each element is
- * read once: a rank's 12.7 GB of 405B's BF16 gradients, by blocks of 256 threads with 32 strips each. A thread loads
- * four strips of 16 bytes at once. An element takes a conversion and two double operations, a strip one word of
- * signs. */
+/* Totals that a sum of gradients over ranks conserves: sums with random signs, and sums of squares, in double. Each
+ * element is read once: a rank's 12.7 GB of 405B's BF16 gradients, by blocks of 256 threads with 32 strips each. A
+ * thread loads four strips of 16 bytes at once. An element takes a conversion and two double operations, a strip one
+ * word of signs. */
 #include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/kernels/strip.cuh"
 
