@@ -1,4 +1,4 @@
-/* The CUDA executor. A queue is a stream, a mark is an event. The host waits in sync, and when a queue is full. */
+/* The CUDA executor (machine/queue/backend.h). A queue is a stream, a mark an event. submit waits if it is full. */
 #pragma once
 #include "machine/queue/backend.h"
 

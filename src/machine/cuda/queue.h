@@ -30,7 +30,7 @@ typedef struct {
     uint64_t submitted;
     cudaStream_t stream;
     const char *axis; /* axis of its last transfer, to which its other operations belong; NULL: none */
-    bool beside;      /* it overlaps another queue's computation: weight gradients */
+    bool beside;      /* its operations overlap another queue's computation (weight gradients) */
     double looked;    /* when its first pending operation was last seen incomplete */
 } cuda_queue;
 

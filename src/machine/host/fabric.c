@@ -98,7 +98,7 @@ static MPI_Request *next_request(messages *s, expectation expected)
     return &s->request[s->requests++];
 }
 
-/* Returns a tag that differs for all pending messages of two ranks, below 32768, which every MPI supports. */
+/* Returns a tag that keeps transfers and their stages apart, below 32768, which every MPI supports. */
 static int transfer_tag(const fabric_args *f, int stage)
 {
     enum { TAGS = 32768, STAGES = 2 };

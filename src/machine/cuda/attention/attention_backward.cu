@@ -113,7 +113,7 @@ static __device__ __forceinline__ void add_to_keys(fragment<1, columns> &dk, fra
     add_product(dk, round_weights(ds), memory.q[at], column);
 }
 
-/* The position of a visit to queries. */
+/* A head, and the first query of a tile to visit. */
 struct query_place {
     int head, query;
 };

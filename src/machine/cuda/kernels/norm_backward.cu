@@ -1,8 +1,8 @@
-/* Backward of RMSNorm and LayerNorm (CENTRED). With unit = x rstd and d_unit = d_out gain: dx = rstd (d_unit - unit
- * mean(d_unit unit)), d gain = sum over rows of d_out unit. CENTRED: x minus its mean replaces x, 1 + gain replaces
- * gain, dx is smaller by rstd mean(d_unit), and d bias = sum over rows of d_out. [8192, 4096] BF16, added to dx: 268 MB
- * (d_out, x, dx twice) and 8 MB for the gain's gradient, by 264 blocks of 512 threads. Each block loads its next row
- * before it sums the current one. */
+/* Backward of RMSNorm and LayerNorm (CENTRED). With unit = x rstd and d_unit = d_out gain:
+ * dx = rstd (d_unit - unit mean(d_unit unit)), d gain = sum over rows of d_out unit. CENTRED: x minus its mean replaces
+ * x, 1 + gain replaces gain, dx is smaller by rstd mean(d_unit), d bias = sum over rows of d_out. [8192, 4096] BF16,
+ * added to dx: 268 MB (d_out, x, dx twice) and 8 MB for the gain's gradient, by 264 blocks of 512 threads. Each block
+ * loads its next row before it sums the current one. */
 #include "machine/cuda/kernels/norm_rows.cuh"
 
 /* Two per multiprocessor of an H100, and at most as many on every device, so that the order of sums is the same. */

@@ -16,8 +16,8 @@ static __device__ double learning_rate(const step_begin_args &a, int64_t step)
     return a.minimum + (a.maximum - a.minimum) / 2 * (1 + cos(pi * (done < 1 ? done : 1)));
 }
 
-/* CUDA's cos has an error of 2 ulp (2^-52 of at most 1), so the rate has 2^-51 of its maximum. pow has 2 ulp, too; 1 -
- * beta^t is at least 0.05, so the corrections have 1e-14. */
+/* CUDA's cos has an error of 2 ulp (2^-52 of at most 1), so the rate has 2^-51 of its maximum. pow has 2 ulp, too;
+ * 1 - beta^t is at least 0.05, so the corrections have 1e-14. */
 static KERNEL(WARP) begin_step(double *scalar, step_begin_args a)
 {
     if (threadIdx.x > 0) return;

@@ -3,7 +3,7 @@
 #include "machine/cuda/transfers/first_transfers.h"
 #include "machine/op/fabric.h"
 
-/* Gives the group its communicator (group.connection). Collective over the world. cuda_disconnect as often. */
+/* Gives the group its communicator (group.connection). Collective over the world. Pair it with cuda_disconnect. */
 void cuda_connect(group *g, const char *name, int color, int key);
 void cuda_disconnect(const char *name);
 /* Returns the group's communicator: its own if the group is apart, else the one that takes turns. */

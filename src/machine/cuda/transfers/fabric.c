@@ -102,7 +102,7 @@ static void run_all_to_all(const cuda_transfer_call *t)
     else send_to_all(t, to->data, from->data, part, format(from->type), count);
 }
 
-/* All ranks agree on this, because shapes are the same on all of them. */
+/* Returns whether there is nothing to move. A collective is empty on all ranks or on none. */
 static bool is_empty(const op *o)
 {
     return o->operands == 0 || (o->kind != OP_EXCHANGE && tensor_elements(&o->operand[0].tensor) == 0);

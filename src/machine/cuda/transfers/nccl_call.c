@@ -14,7 +14,7 @@ static const double LOOK = 0.02, ABANDON = 5.0; /* seconds */
 
 static struct {
     bool opened;
-    const char *who, *call; /* the main thread's call and its communicator */
+    const char *who, *call; /* of the main thread: communicator and text of its call */
     void (*let_go)(void);
     atomic_bool ending, gone;
 } calls;

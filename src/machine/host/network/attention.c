@@ -220,8 +220,8 @@ void host_attention_forward(const op *o, void *scratch)
         forward_block(o, &a, (head_place){ task % heads / a.heads, task % a.heads }, a.blocks - 1 - task / heads);
 }
 
-/* A block of queries in backward: queries and d_out, as rows and transposed (queries scaled), log-sum-exp, and D =
- * rowsum(d_out * out). dq is transposed. */
+/* A block of queries in backward: queries and d_out, as rows and transposed (queries scaled), log-sum-exp, and
+ * D = rowsum(d_out * out). dq is transposed. */
 typedef struct {
     _Alignas(64) float q[TILE_FLOATS], q_transposed[TILE_FLOATS], d_out[TILE_FLOATS],
         d_out_transposed[TILE_FLOATS], dq[TILE_FLOATS];

@@ -28,8 +28,8 @@ static bool prefers_sgemm(const product_key *key)
 }
 
 /* For few rows of c (m), oneDNN's sgemm for AVX2 reads the right operand in place. Rows that are a multiple of 2 KiB
- * apart share few sets of the L1 cache. A copy with rows 64 bytes further apart raises 61 GF/s to 88 (m = n = 512, k =
- * 1024), and 43 to 83 (m = 256, n = 1024). Bits are the same. The copy pays from 64 rows on. */
+ * apart share few sets of the L1 cache. A copy with rows 64 bytes further apart raises 61 GF/s to 88 (m = n = 512,
+ * k = 1024), and 43 to 83 (m = 256, n = 1024). Bits are the same. The copy pays from 64 rows on. */
 bool product_reads_slowly(const product_key *key)
 {
     bool few = key->m >= 64 && (key->m <= 256 || key->m * key->n <= 512 * 512);
