@@ -11,7 +11,7 @@ const char *cuda_code_words(char *text, size_t length);
 void cuda_device_use(void);
 /* Returns the number of multiprocessors of this rank's GPU. */
 int cuda_multiprocessors(void);
-/* Reads its properties, clock, power and free memory. That takes milliseconds: never call it in a step. */
+/* Returns the GPU's properties, clock, power and free memory. Takes milliseconds: do not call it in a step. */
 machine_device cuda_device_read(void);
 /* Reads the GPU's state from NVML. Any thread may call it once the GPU has been chosen. */
 void cuda_device_state(device_state *now);
