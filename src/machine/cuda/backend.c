@@ -1,4 +1,4 @@
-/* cuda/: the CUDA machine. Its queues and its table of functions lie here, the rest in the folders below. */
+/* The CUDA machine's table of functions. The subfolders implement them. */
 #include "machine/cuda/attention/attention.h"
 #include "machine/cuda/device/device.h"
 #include "machine/cuda/device/environment.h"
@@ -13,7 +13,7 @@
 #include <cuda_profiler_api.h>
 #include <stdio.h>
 
-/* Of the processor: one submits, the others are the communicators' own. */
+/* Returns the CPU threads of a rank that compute or submit. NCCL's own threads are not counted. */
 static int threads(void) { return 1; }
 
 static const char *engines(char *text, size_t length)

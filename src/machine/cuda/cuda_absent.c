@@ -1,4 +1,4 @@
-/* This build has no CUDA machine: what stands in its place cannot run, and on paper knows no scratch. */
+/* Stands for the CUDA machine in a build without CUDA. It cannot run; on paper, scratch sizes are unknown. */
 #include "base/fail.h"
 #include "machine/queue/backend.h"
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Launches an operation on its queue's stream as it is submitted; an event after it tells its completion (poll.c). */
+/* Launches each operation on its queue's stream at submission. An event after it shows its completion (poll.c). */
 #include "machine/cuda/executor.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -48,7 +48,7 @@ size_t cuda_scratch_of(const machine_tuning *t, const op *o)
     return op_is_transfer(o->kind) ? 0 : cuda_scratch_bytes(o);
 }
 
-/* A queue that begins with a transfer is one of transfers: they go first, as peers wait for them. */
+/* A queue whose first operation is a transfer has the highest priority, because peers wait for its transfers. */
 static int priority_of(const cuda_executor *e, const submission *first)
 {
     if (op_is_transfer(first->op->kind)) return e->first_priority;
@@ -62,7 +62,7 @@ static void open_queue(const cuda_executor *e, cuda_queue *q, const submission *
     q->ring = allocate(QUEUE_OPS, sizeof *q->ring, "the operations of a queue");
 }
 
-/* The stream waits for the event itself, never for a later one of its queue: between ranks that could be a circle. */
+/* Waits for the event of that operation, never for a later one of its queue: across ranks that could make a cycle. */
 static void stream_wait(cuda_executor *e, const submission *s, entry *x, dependency on)
 {
     const cuda_queue *target = &e->queue[on.queue];
@@ -73,11 +73,11 @@ static void stream_wait(cuda_executor *e, const submission *s, entry *x, depende
     CUDA_CHECK(cudaStreamWaitEvent(e->queue[s->queue].stream, earlier->event, 0));
 }
 
-/* Collectives of groups that take turns each wait for the one submitted before it: NCCL's kernels hold multiprocessors
- * until their peers have come, and two that start in different orders on two ranks may wait for each other. All ranks
- * submit them in one order. Groups apart have thread blocks of their own.
- * Exchanges stay out: a receive is posted long before its sender can come, and what the chain would hold up behind it
- * may be what lets the sender come. */
+/* Collectives of groups that take turns wait for the one submitted before. NCCL's kernels occupy multiprocessors until
+ * their peers arrive. If two start in different orders on two ranks, they may wait for each other forever. All ranks
+ * submit them in the same order. Groups that are `apart` have their own thread blocks and need no order. Exchanges take
+ * no turns: a receive is posted long before its sender arrives, and the sender may wait for an operation that would
+ * queue after that receive. */
 static bool takes_turns(const op *o)
 {
     return op_is_transfer(o->kind) && o->kind != OP_EXCHANGE && !o->args.fabric.group->apart;
@@ -93,7 +93,7 @@ static void stream_wait_all(cuda_executor *e, const submission *s, entry *x)
     e->collective = (dependency){ s->queue, s->serial };
 }
 
-/* NaN into scratch, and into what a computing operation says that it writes whole. */
+/* Fills scratch, and every tensor that a computing operation overwrites completely, with NaN. */
 static void poison(const cuda_queue *q, const submission *s, size_t scratch)
 {
     const op *o = s->op;
@@ -122,7 +122,7 @@ static void launch(const cuda_executor *e, const submission *s)
     cuda_compute(s->op, s->scratch, s->scratch_bytes, q->stream);
 }
 
-/* The next place of the ring. Its event has done its work: the operation before it there is complete. */
+/* Returns the next entry of the ring. Its event can be used again, because its previous operation is complete. */
 static entry *append(cuda_executor *e, const submission *s)
 {
     cuda_queue *q = &e->queue[s->queue];

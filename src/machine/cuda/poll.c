@@ -1,4 +1,4 @@
-/* Looks through completed operations in order: when each began and ended, what was exposed, and who is to blame. */
+/* Finds completed operations in order. Computes when each began and ended, and what the host waits for. */
 #include "base/clock.h"
 #include "base/fail.h"
 #include "machine/cuda/device/call.h"
@@ -8,7 +8,7 @@
 #include <math.h>
 
 static uint64_t completed(const cuda_executor *e, int queue) { return e->history->completed[queue]; }
-/* When the last of them was. */
+/* Returns when the queue's last completed operation ended. */
 static double last_end(const cuda_executor *e, int queue)
 {
     return history_end(e->history, queue, completed(e, queue));
@@ -29,14 +29,14 @@ static bool complete_on_device(cuda_queue *q, const entry *x)
     cudaError_t code = cudaEventQuery(x->event);
     if (code == cudaErrorNotReady) {
         q->looked = now;
-        cudaGetLastError(); /* else the next launch would seem to have failed */
+        cudaGetLastError(); /* clears the error, or the next launch would seem to have failed */
         return false;
     }
     CUDA_CHECK(code);
     return true;
 }
 
-/* The queue's first operation, if it is complete and all that it waited for was looked through. */
+/* Returns the queue's first operation if it is complete and all operations it waited for have been processed. */
 static entry *next_done(cuda_executor *e, int queue)
 {
     entry *x = head_of(e, queue);
@@ -46,17 +46,17 @@ static entry *next_done(cuda_executor *e, int queue)
     return x;
 }
 
-/* 0 if it was too long ago. */
+/* Returns when the awaited operation ended, or 0 if that is too long ago. */
 static double ended(const cuda_executor *e, const cuda_wait *w)
 {
     const dependency *on = &w->on;
     return history_keeps(e->history, on->queue, on->serial) ? history_end(e->history, on->queue, on->serial) : 0.0;
 }
 
-/* Does it run beside the compute queue: a transfer, what sums its parts, a weight gradient? */
+/* Returns whether it may overlap the compute queue: transfers, operations between them, and weight gradients. */
 static bool is_beside(const cuda_executor *e, int queue, const entry *x) { return x->axis || e->queue[queue].beside; }
 
-/* When an operation could begin. What the compute queue waited for a transfer alone is exposed. */
+/* Returns when the operation could begin. If the compute queue waited only for a transfer, that time is exposed. */
 static double began(const cuda_executor *e, int queue, const entry *x)
 {
     double ready = fmax(last_end(e, queue), x->submitted);
@@ -85,7 +85,7 @@ static void complete(cuda_executor *e, int queue, const entry *x)
     if (is_beside(e, queue, x) && !transfers) e->history->tally->beside_seconds += end - begin;
 }
 
-/* Looks once at every queue. Has anything been completed? */
+/* Polls every queue once. Returns whether any operation was completed. */
 static bool poll_all(cuda_executor *e)
 {
     bool any = false;
@@ -94,7 +94,8 @@ static bool poll_all(cuda_executor *e)
     return any;
 }
 
-/* After a look in vain: what is not complete ends after all that is. A full queue's last event is in use again. */
+/* Called after a poll that found nothing: all pending operations end after all completed ones, so the latest completed
+ * event can become the clock's base. In a full queue that event is already in use again. */
 static void advance_clock(cuda_executor *e)
 {
     int latest = -1;
@@ -107,7 +108,7 @@ static void advance_clock(cuda_executor *e)
     device_clock_advance(e->clock, &x->event, last_end(e, latest));
 }
 
-/* The operation at the end of the chain of waits that starts at the queue's head. */
+/* Returns the operation at the end of the chain of waits that starts at the queue's head. */
 static const entry *culprit(const cuda_executor *e, int queue)
 {
     const entry *x = head_of(e, queue);
@@ -121,7 +122,7 @@ static const entry *culprit(const cuda_executor *e, int queue)
     return x;
 }
 
-/* What is waited for, whenever it is another. */
+/* Publishes the operation that the host waits for, whenever it changes. */
 static void tell(cuda_executor *e, int queue, double begin, const entry **told)
 {
     const entry *x = culprit(e, queue);

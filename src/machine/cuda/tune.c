@@ -1,4 +1,4 @@
-/* What the CUDA machine does with the notes from paper: algorithms, plans, and a first run of every kernel. */
+/* Prepares the operations noted on paper: chooses algorithms, makes plans, and runs every kernel once. */
 #include "base/arena.h"
 #include "machine/cuda/attention/attention.h"
 #include "machine/cuda/device/memory.h"
@@ -9,7 +9,7 @@
 #include "machine/cuda/transfers/fabric.h"
 #include "machine/op/activity.h"
 
-/* The operation on the arena itself; false if it was noted of another arena. */
+/* Copies a noted operation to *o with addresses in the arena. Returns false if it was noted for another arena. */
 static bool placed(const op *noted, void *memory, size_t bytes, op *o)
 {
     *o = *noted;
@@ -23,7 +23,7 @@ static bool placed(const op *noted, void *memory, size_t bytes, op *o)
     return true;
 }
 
-/* Scratch lies at the arena's end and is at least as large as that of any operation. */
+/* Uses the end of the arena as scratch. An arena is large enough for any operation's scratch. */
 static void run_one(const op *noted, void *memory, size_t bytes, cudaStream_t stream)
 {
     op o;
@@ -34,9 +34,9 @@ static void run_one(const op *noted, void *memory, size_t bytes, cudaStream_t st
     activity_progress();
 }
 
-/* Before the first step, every operation that it will submit runs once, one for each kind, formats and shapes, on
- * whatever lies in the arena. CUDA loads a kernel at its first launch, and loading waits for the device; by then a
- * receive that was posted ahead might be running there, waiting for what this very launch has to compute. */
+/* Runs every noted operation once before the first step, one for each kind, formats and shapes, on an arena of zeros.
+ * CUDA loads a kernel at its first launch, and loading waits for the device. During a step, a receive posted early may
+ * occupy the device and wait for the very operation whose kernel is being loaded. */
 static void rehearse(const preparation *p, void *memory, size_t bytes)
 {
     cudaStream_t stream;

@@ -1,4 +1,4 @@
-/* Versions: the headers tell what this build was made with, the libraries what is loaded. */
+/* Versions of libraries: as in the headers at build time, and as loaded. */
 #include "machine/cuda/versions.h"
 #include "machine/cuda/attention/attention_library.h"
 #include "machine/cuda/device/device.h"
@@ -8,7 +8,7 @@
 
 enum { CLAUSE = 160 };
 
-/* 13000 is CUDA 13.0; a driver that is not there has version 0. */
+/* Writes "13.0" for 13000, or "none" for 0, the version of a missing driver. */
 static void cuda_words(char words[VERSION_TEXT], int version)
 {
     if (version) snprintf(words, VERSION_TEXT, "%d.%d", version / 1000, version % 1000 / 10);
@@ -28,7 +28,7 @@ static void say_cuda(char *text, size_t length)
              knows);
 }
 
-/* loaded: 0, if the library is not found. */
+/* loaded: 0 if the library is not found. */
 static void say_library(char *text, size_t length, const char *name, int built, int loaded)
 {
     char words[2][VERSION_TEXT];

@@ -1,6 +1,6 @@
-/* What the CUDA machine computes with. */
+/* Versions of the libraries that the CUDA machine uses. */
 #pragma once
 #include <stddef.h>
 
-/* CUDA, cuBLASLt, NCCL and cuDNN, as built and as loaded, in one line. Needs no GPU; loads the libraries. */
+/* Writes CUDA, cuBLASLt, NCCL and cuDNN, as built and as loaded, in one line. Needs no GPU; loads the libraries. */
 const char *cuda_versions(char *text, size_t length);

@@ -1,4 +1,4 @@
-/* Proof of access lists. */
+/* Checks that operations keep to their access lists. */
 #include "base/fail.h"
 #include "machine/host/host.h"
 #include <string.h>
@@ -7,7 +7,7 @@ typedef void visitor(char *run, size_t bytes, uint64_t *sum);
 
 static void poison(char *run, size_t bytes, uint64_t *sum) { memset(run, 0xFF, bytes); }
 
-/* FNV-1a, eight bytes at a time: a step is one to one in what it adds, so a single change always shows. */
+/* FNV-1a, eight bytes at a time. Each step is one-to-one in its input, so a single change always changes the sum. */
 static void checksum(char *run, size_t bytes, uint64_t *sum)
 {
     for (size_t at = 0; at < bytes; at += sizeof(uint64_t)) {
@@ -17,7 +17,7 @@ static void checksum(char *run, size_t bytes, uint64_t *sum)
     }
 }
 
-/* Visits every contiguous run: rows of the fastest dimension, or single elements if that has a stride. */
+/* Visits every contiguous run: rows of the last dim, or single elements if that dim has a stride. */
 static void visit(const tensor *t, visitor *v, uint64_t *sum)
 {
     size_t element = dtype_bytes(t->type);

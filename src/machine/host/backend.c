@@ -1,4 +1,4 @@
-/* The host's table of functions. */
+/* The host machine's table of functions. */
 #include "base/fail.h"
 #include "machine/host/host.h"
 #include "machine/world.h"
@@ -11,7 +11,7 @@ static int threads(void) { return omp_get_max_threads(); }
 
 static bool usable(char *why, size_t length) { return true; }
 
-/* One of each: nothing is chosen. */
+/* There is one engine of each kind, so nothing depends on the operations so far. */
 static const char *engines(char *text, size_t length)
 {
     char products[96];

@@ -1,4 +1,4 @@
-/* The host's kernels by the kind of operation. */
+/* The table of host kernels by kind of operation. */
 #include "machine/host/host.h"
 
 #define RUN(constant, name) [constant] = host_##name,
@@ -20,7 +20,7 @@ size_t host_scratch_of(const machine_tuning *t, const op *o)
     return encoded_bytes(o) + (scratch_of[o->kind] ? scratch_of[o->kind](o) : 0);
 }
 
-/* Codes are made of the output as its format has it, in scratch. */
+/* Computes the output in its format in scratch, then converts it to FP8. */
 static void compute_encoded(const op *o, char *scratch)
 {
     encoded_parts part = encoded_parts_of(o, scratch);

@@ -1,5 +1,5 @@
-/* The host executor: runs operations when somebody synchronizes, one decision at a time, in submitted or hostile order.
- * Transfers are started and polled, so no order can deadlock that would not on a GPU. */
+/* The host executor. It runs operations when the caller synchronizes, one at a time, in submitted or hostile order.
+ * Transfers are started and polled, so an order deadlocks only if it would also deadlock on a GPU. */
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -15,19 +15,19 @@ typedef struct {
     op op;
     void *scratch;
     size_t scratch_bytes;
-    uint64_t order; /* of submission, over all queues */
+    uint64_t order; /* number of the submission, over all queues */
     dependency wait[HAZARD_QUEUES];
     int waits, waited; /* the first `waited` of them are complete */
 } entry;
 
 typedef struct {
     entry *ring;         /* [QUEUE_OPS] */
-    uint64_t head, tail; /* entries; head may run next */
+    uint64_t head, tail; /* the head can run next */
     bool running;        /* the head is a transfer in flight */
     double began;
-    uint64_t range; /* that a profiler shows */
+    uint64_t range; /* for profilers */
     host_transfer *transfer;
-    activity watched; /* the same, for those who look on */
+    activity watched; /* the transfer in flight, for the watch */
     access_proof proof;
 } host_queue;
 
@@ -35,7 +35,7 @@ typedef struct {
     machine_options options;
     history *history;
     host_queue queue[HAZARD_QUEUES];
-    run_delay delay; /* looked at before and behind each computing operation */
+    run_delay delay; /* read before and after each computing operation */
     uint64_t submitted, decisions;
 } executor;
 
@@ -68,7 +68,7 @@ static void open_queue(host_queue *q)
 
 static entry *head_of(host_queue *q) { return q->head < q->tail ? &q->ring[q->head % QUEUE_OPS] : NULL; }
 
-/* What the head still waits for, or NULL. */
+/* Returns the first wait of the head that is not complete, or NULL. */
 static const dependency *awaited(const executor *e, entry *x)
 {
     for (; x->waited < x->waits; x->waited++) {
@@ -128,7 +128,7 @@ static void start(executor *e, host_queue *q)
     complete(e, q);
 }
 
-/* The queue whose head is to start next, or NULL: the one submitted first of those that may, or any. */
+/* Returns a queue whose head can start, or NULL: the first submitted head, or a random one in hostile order. */
 static host_queue *choose(executor *e)
 {
     host_queue *ready[HAZARD_QUEUES], *first = NULL;
@@ -145,7 +145,7 @@ static host_queue *choose(executor *e)
     return ready[mulhi(philox4x32(draw, e->options.order_seed, 0).word[0], (uint32_t)count)];
 }
 
-/* The transfer at the end of the chain of waits that starts with the one submitted first, or NULL. */
+/* Returns the transfer at the end of the chain of waits that begins at the first submitted head, or NULL. */
 static host_queue *blocking_transfer(executor *e)
 {
     host_queue *q = NULL;
@@ -161,7 +161,7 @@ static host_queue *blocking_transfer(executor *e)
     return q && q->running ? q : NULL;
 }
 
-/* The transfer that has waited longest, or NULL. */
+/* Returns the transfer that has been in flight longest, or NULL. */
 static host_queue *oldest_transfer(executor *e)
 {
     host_queue *oldest = NULL;
@@ -179,14 +179,14 @@ static void fail_deadlocked(executor *e)
     FAIL("a mark is waited for that was never submitted");
 }
 
-/* Nothing can run: wait for a transfer. */
+/* Waits for a transfer because nothing else can run. */
 static void wait_for_transfers(executor *e)
 {
     double begin = clock_seconds();
     host_queue *q = blocking_transfer(e);
     if (!q) q = oldest_transfer(e);
     if (!q) fail_deadlocked(e);
-    const op *o = &head_of(q)->op; /* it stays where it is when it is complete */
+    const op *o = &head_of(q)->op; /* the entry stays valid after completion */
     activity_wait(&q->watched);
     while (!poll_transfers(e)) activity_yield();
     activity_wait_end();

@@ -1,9 +1,9 @@
-/* The host fabric: every transfer is a set of non-blocking MPI messages, polled by the executor. Sums are made here,
- * in rank order. Messages of one transfer are told from others of the communicator by its channel and sequence number.
+/* The host fabric. Every transfer is a set of non-blocking MPI messages that the executor polls. Sums are computed
+ * here, in rank order. The tag of a message contains its transfer's channel and sequence number.
  *
- * Of a large group at most WINDOW ranks are heard and as many spoken to at a time, so that a transfer's requests and
- * scratch do not grow with the group. Sums hear ranks in rank order: the first WINDOW ranks are expected by everybody
- * at once, so their messages all arrive, then the next ones' do, and nobody is left waiting. */
+ * In a large group, a rank receives from at most WINDOW ranks and sends to as many at a time, so that requests and
+ * scratch do not grow with the group. Sums receive in rank order: all ranks expect the first WINDOW ranks at the same
+ * time, so all these messages arrive, and then those of the next window. No rank is left waiting. */
 #include "base/fail.h"
 #include "base/memory.h"
 #include "machine/host/host.h"
@@ -14,22 +14,22 @@ enum { PIECE_BYTES = 1 << 30, WHOLE_BYTES = 1 << 14, WINDOW = 16 };
 
 typedef struct {
     int peer, bytes;
-} expectation; /* of a receive; bytes of a send: -1 */
+} expectation; /* bytes that a receive expects; -1 for a send */
 
-/* What comes, or what goes: peers are taken a window at a time. */
+/* The receives or the sends of a transfer. Peers are taken one window at a time. */
 typedef struct {
     bool sends, ended;
-    int window, next; /* first peer of this window, of the next one, in the order of peer_at */
+    int window, next; /* first peer of this window and of the next one, as numbered by peer_at */
     int requests, capacity;
-    MPI_Request *request; /* [capacity], as the next two */
+    MPI_Request *request; /* [capacity], like the next two */
     MPI_Status *status;
     expectation *expected;
 } messages;
 
-/* all_reduce sums and then gathers, unless every rank sums the whole. What is scattered goes in parts to its rank. */
+/* all_reduce sums and then gathers, unless every rank sums everything. SCATTERS: each rank sends a part to each. */
 typedef enum { SUMS, GATHERS, SCATTERS, EXCHANGES } transfer_stage;
 
-/* The tensor of which each rank has a part: all of it, or as equal a share as there is. */
+/* The tensor that ranks divide. whole: every rank has all of it; otherwise shares are as equal as possible. */
 typedef struct {
     char *data;
     dtype type;
@@ -59,7 +59,7 @@ static void check(int code, const op *o)
     FAIL("%s: %s", op_describe(o, what, sizeof what), words);
 }
 
-/* Enough for a window of peers; more where a part is sent in many pieces. */
+/* Grows the lists: enough for a window of peers, or more if a part is sent in many pieces. */
 static void enlarge(messages *s)
 {
     s->capacity = s->capacity ? 2 * s->capacity : WINDOW;
@@ -98,7 +98,7 @@ static MPI_Request *next_request(messages *s, expectation expected)
     return &s->request[s->requests++];
 }
 
-/* What must not be confused between two ranks of a communicator, below 32768, which every MPI can do. */
+/* Returns a tag that keeps transfers and their stages apart, below 32768, which every MPI supports. */
 static int transfer_tag(const fabric_args *f, int stage)
 {
     enum { TAGS = 32768, STAGES = 2 };
@@ -121,7 +121,7 @@ static void post(host_transfer *t, messages *s, void *data, size_t bytes, int pe
     }
 }
 
-/* MPI takes a shorter message than expected for success. */
+/* MPI reports success for a message that is shorter than expected. */
 static void check_received(const host_transfer *t, const messages *s, int i)
 {
     int bytes;
@@ -133,7 +133,7 @@ static void check_received(const host_transfer *t, const messages *s, int i)
              s->expected[i].peer, bytes, s->expected[i].bytes);
 }
 
-/* Have all messages of this window come or gone? */
+/* Returns whether all messages of this window are complete. */
 static bool messages_done(const host_transfer *t, messages *s)
 {
     if (s->requests == 0) return true;
@@ -146,7 +146,7 @@ static bool messages_done(const host_transfer *t, messages *s)
     return done != 0;
 }
 
-/* The first share is the longest. */
+/* The first share is the longest one. */
 static part part_of(const divided *d, int ranks, int rank)
 {
     if (d->whole) return (part){ 0, d->elements };
@@ -162,7 +162,7 @@ static char *part_data(const divided *d, part p) { return d->data + (size_t)p.fi
 static size_t part_bytes(const divided *d, part p) { return (size_t)p.count * dtype_bytes(d->type); }
 static size_t slot_bytes(const divided *d, int ranks) { return part_bytes(d, part_of(d, ranks, 0)); }
 
-/* Sums are kept in front of the slots while one window follows another. */
+/* The running sum of earlier windows is in front of the slots. */
 static size_t running_sum_bytes(const divided *d, int ranks)
 {
     return ranks > WINDOW ? (size_t)part_of(d, ranks, 0).count * dtype_bytes(rank_sum_type(d->type)) : 0;
@@ -170,7 +170,7 @@ static size_t running_sum_bytes(const divided *d, int ranks)
 
 static char *slots(const host_transfer *t) { return t->scratch + running_sum_bytes(&t->divided, t->group->size); }
 
-/* The i-th peer of what comes or goes: sums hear rank after rank, all else goes round from the own rank. */
+/* Returns the i-th peer. Sums receive in rank order; everything else starts at the own rank and goes around. */
 static int peer_at(const host_transfer *t, const messages *s, int i)
 {
     const group *g = t->group;
@@ -178,7 +178,7 @@ static int peer_at(const host_transfer *t, const messages *s, int i)
     return t->stage == SUMS ? i : (g->rank + g->size - i) % g->size;
 }
 
-/* Where a part of another rank comes to lie that was sent to this one. */
+/* Returns where a part from another rank arrives in an all_to_all. */
 static char *arrived_data(const host_transfer *t, part p)
 {
     return (char *)t->op->operand[0].tensor.data + (size_t)p.first * dtype_bytes(t->divided.type);
@@ -219,7 +219,7 @@ static void start_stage(host_transfer *t, transfer_stage stage)
     start_messages(t, &t->out);
 }
 
-/* Adds what the window's ranks sent, and the own part in its place, to what came before. */
+/* Adds the parts of the window's ranks, and the own part at its place, to the sum of earlier windows. */
 static void add_window(host_transfer *t, void *to, dtype to_type)
 {
     const divided *d = &t->divided;
@@ -231,7 +231,7 @@ static void add_window(host_transfer *t, void *to, dtype to_type)
     rank_sum(to, to_type, t->in.window ? t->scratch : NULL, &parts, d->type, own.count);
 }
 
-/* True when its last message is done. A sum's last window waits for what is sent, which the sum may replace. */
+/* Returns true when the last window is complete. The last window of a sum is added later (host_transfer_test). */
 static bool messages_advance(host_transfer *t, messages *s)
 {
     while (!s->ended && messages_done(t, s)) {

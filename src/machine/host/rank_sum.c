@@ -79,7 +79,7 @@ void rank_sum(void *to, dtype to_type, const void *before, const rank_parts *par
     else sum_f32(to, to_type, before, parts, type, n);
 }
 
-/* Without gaps it is one long row. */
+/* A contiguous output is summed as one long row. */
 void host_sum_parts(const op *o, void *scratch)
 {
     const tensor *out = &o->operand[0].tensor, *parts = &o->operand[1].tensor;

@@ -1,10 +1,10 @@
-/* Linux: the second number of schedstat, nanoseconds (Documentation/scheduler/sched-stats.rst). */
+/* Reads the second number of schedstat on Linux, in nanoseconds (Documentation/scheduler/sched-stats.rst). */
 #include "machine/host/run_delay.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
-/* Seconds; the least slice that a scheduler gives is longer (Linux: base_slice_ns, 0.7 ms and more). */
+/* Seconds. Shorter than the shortest time slice of a scheduler (Linux: base_slice_ns, at least 0.7 ms). */
 static const double BRIEF = 5e-4;
 
 static double seconds_so_far(const run_delay *d)

@@ -1,4 +1,4 @@
-/* Attention: which engine computes a call. */
+/* Chooses the engine that computes an attention call. */
 #include "machine/cuda/attention/attention.h"
 #include "base/fail.h"
 #include "base/say.h"
@@ -12,7 +12,7 @@
 
 enum { LIBRARY, TILED, PLAIN, ENGINES };
 
-/* The machine's settings; which engines have run since it was opened, where the library's failed, and why. */
+/* The machine's settings, the engines that ran since it was opened, where the library failed, and why. */
 static struct {
     bool own, deterministic, forward[ENGINES], backward[ENGINES];
     bool opened, rehearsing, agreed, failed[2]; /* [backward] */
@@ -38,7 +38,7 @@ void cuda_attention_open(const machine_tuning *t)
     state.why[0] = 0;
 }
 
-/* The library may not have the same bits each run, backward. */
+/* In backward, cuDNN adds in varying order, so it may not run if results must be deterministic. */
 static bool library_may(const cuda_call *c, bool backward)
 {
     return !state.own && !(backward && state.deterministic) && library_attention_takes(c, backward);
@@ -58,7 +58,7 @@ void cuda_attention_tune(void)
 
 void cuda_attention_rehearse(bool yes) { state.rehearsing = yes; }
 
-/* Nobody may compute what others compute with another engine: sums would differ from rank to rank. */
+/* All ranks must use the same engine: otherwise sums would differ from rank to rank. */
 void cuda_attention_agree(void)
 {
     bool any = state.failed[0] || state.failed[1], all = world_all(any || !state.opened);
@@ -82,14 +82,14 @@ void cuda_attention_agree(void)
 
 static bool is_bf16(const cuda_call *c, int at) { return c->x[at].type == BF16; }
 
-/* Tensor cores take BF16 only. */
+/* The tensor cores' kernels take BF16 only. */
 static int own_engine(const cuda_call *c, bool backward)
 {
     bool tiled = is_bf16(c, Q) && is_bf16(c, K) && is_bf16(c, V) && (!backward || is_bf16(c, D_OUT));
     return tiled ? TILED : PLAIN;
 }
 
-/* Own kernels take what the library turns out not to. */
+/* Scratch must also suffice for xgsw's own kernels, in case the library fails. */
 static size_t scratch(const cuda_call *c, bool backward, size_t own)
 {
     size_t library = library_may(c, backward) ? library_attention_scratch(c, backward) : 0;
@@ -105,7 +105,7 @@ size_t cuda_attention_backward_scratch(const cuda_call *c)
     return scratch(c, true, own);
 }
 
-/* The report wants the reason on one line. */
+/* Replaces line breaks, because the report prints the reason on one line. */
 static void keep_reason(const char *why)
 {
     if (state.why[0]) return;
@@ -113,7 +113,7 @@ static void keep_reason(const char *why)
     for (char *at = state.why; (at = strpbrk(at, "\r\n"));) *at = ' ';
 }
 
-/* In rehearsal both engines are loaded: whether the library's is taken is agreed afterwards. */
+/* During rehearsal both engines run and are loaded, because ranks agree on the engine only afterwards. */
 static bool library_did(const cuda_call *c, bool backward)
 {
     const char *why = "";

@@ -1,20 +1,20 @@
-/* attention/: which engine computes it, cuDNN or own kernels. The launchers are in kernels.h. */
+/* attention/: attention by cuDNN or by xgsw's own kernels, and the choice. The launchers are declared in kernels.h. */
 #pragma once
 #include "machine/cuda/attention/attention_kernels.h"
 #include "machine/op/op.h"
 #include "machine/queue/kind.h"
 
-/* Under which settings scratch is asked for and operations run, until others are given. Needs no device. */
+/* Sets what determines scratch and engines from now on. Needs no device. */
 void cuda_attention_settings(const machine_tuning *t);
-/* A machine opens: what computes attention is noted anew. */
+/* Opens attention for a new machine: sets the settings, and forgets which engines ran or failed. */
 void cuda_attention_open(const machine_tuning *t);
-/* The operation will be run: what the library's plans will need to know. */
+/* Notes an operation that will run, for the library's plans. */
 void cuda_attention_prepare(const op *o);
-/* Makes the library's plans; takes seconds. */
+/* Makes the library's plans. Takes seconds. */
 void cuda_attention_tune(void);
-/* While it rehearses, the library's engine and the own one both compute, so that both are loaded. */
+/* Starts or ends rehearsal, in which the library's engine and the own one both run, so that both are loaded. */
 void cuda_attention_rehearse(bool yes);
-/* If the library failed on any rank, own kernels compute on all from here on. Collective over the world. */
+/* Makes all ranks use own kernels from now on if the library failed on one of them. Collective over the world. */
 void cuda_attention_agree(void);
-/* What computed attention since a machine was opened, in words, for the report. */
+/* Writes which engines computed attention since a machine was opened, for the report. Returns text. */
 const char *cuda_attention_engine(char *text, size_t length);

@@ -1,14 +1,14 @@
-/* Attention backward on tensor cores (Dao 2023, algorithm 2), without atomics: one kernel has a tile of keys and walks
- * over the queries of a group's heads in order, for dk and dv; another has a tile of queries and walks over the keys,
- * for dq. Both compute the weights again from lse. The next tiles arrive while these are used. Where tiles of keys are
- * few, several blocks share a group: their sums go to scratch, and a third kernel adds them in order. */
+/* Attention backward on tensor cores (Dao 2023, algorithm 2), without atomics. One kernel computes dk and dv: a block
+ * owns a tile of keys and visits the queries of its group's heads in order. Another computes dq: a block owns a tile of
+ * queries and visits the keys. Both recompute weights from lse, and load the next tile during the current one. If there
+ * are few tiles of keys, several blocks share a group: their sums go to scratch, and a third kernel adds them. */
 #include "machine/cuda/attention/attention_tile.cuh"
 
-enum { OWN = WARPS * 16 }; /* positions of a block: 16 for each warp */
+enum { OWN = WARPS * 16 }; /* positions of a block: 16 per warp */
 enum { SCALED_LSE, DOT, STATISTICS };
 
-/* Blocks of keys that keep a device busy: Hopper's 132 multiprocessors hold two each, and as the mask makes some long
- * and some short, every place wants two. A power of two, as shapes are: 528 would divide what makes 512 once more. */
+/* The number of key blocks that keeps a device busy: two for each of Hopper's 132 SMs, and twice that because the mask
+ * makes blocks unequal. A power of two, like the shapes: 528 would split a group even where 512 blocks exist. */
 enum { ENOUGH_BLOCKS = 512 };
 
 static __device__ __forceinline__ float *statistics_of(const attention_problem &a, int batch, int head)
@@ -16,7 +16,7 @@ static __device__ __forceinline__ float *statistics_of(const attention_problem &
     return a.statistics + ((int64_t)batch * a.heads + head) * STATISTICS * a.padded;
 }
 
-/* A lane's part of the sum of out * d_out over one query's row. */
+/* Returns a lane's part of the sum of out * d_out over one query's row. */
 static __device__ __forceinline__ float lane_dot(const attention_problem &a, int64_t out, int64_t d_out)
 {
     float dot = 0.0f;
@@ -30,8 +30,8 @@ static __device__ __forceinline__ float lane_dot(const attention_problem &a, int
     return dot;
 }
 
-/* A warp for each query: log2(e) lse, and D = rowsum(d_out * out). Beyond the last query infinity, which makes weights
- * 0, and 0. */
+/* One warp per query: log2(e) lse, and D = rowsum(d_out * out). Queries beyond the last get infinity, which makes their
+ * weights 0, and D = 0. */
 static KERNEL(TILE_THREADS) attention_statistics(attention_problem a)
 {
     const int batch = blockIdx.z, head = blockIdx.y, position = blockIdx.x * WARPS + warp();
@@ -47,7 +47,7 @@ static KERNEL(TILE_THREADS) attention_statistics(attention_problem a)
     }
 }
 
-/* The block's own tiles, and two of each kind that it walks over: one in use, one arriving. */
+/* The block's own tiles, and two of each kind that it visits: one in use, one being loaded. */
 template <int other, int width> struct key_memory {
     tile<OWN, width> k, v;
     tile<other, width> q[2], d_out[2];
@@ -71,14 +71,14 @@ static __device__ __forceinline__ void load_queries(key_memory<other, width> &to
     }
 }
 
-/* 2^(score - lse), at most 1: at large scores lse's rounding alone may be a factor of millions. What is not a number
- * here was none in forward, whose output tells. */
+/* Returns 2^(score - lse), at most 1: at large scores, rounding of lse alone may cause a factor of millions. fminf
+ * hides a NaN, but it was in the output of forward, too. */
 static __device__ __forceinline__ float weight_of(float score, float lse)
 {
     return exp2_fast(fminf(score - lse, 0.0f));
 }
 
-/* Scores [key][query] become weights. */
+/* Turns scores [key][query] into weights. */
 template <int other>
 static __device__ __forceinline__ void weights_of_keys(fragment<1, other> &x, const attention_problem &a,
                                                        const float *lse, int key, int query)
@@ -94,7 +94,7 @@ static __device__ __forceinline__ void weights_of_keys(fragment<1, other> &x, co
         if (key + row_in(0, e) > query + column_in(n, e) + a.ahead) x.at[0][n][e] = 0.0f;
 }
 
-/* What the queries of one tile give the warp's keys; p and ds are [key][query]. */
+/* Adds what one tile of queries contributes to the warp's keys. p and ds are [key][query]. */
 template <int other, int width, int columns>
 static __device__ __forceinline__ void add_to_keys(fragment<1, columns> &dk, fragment<1, columns> &dv,
                                                    const key_memory<other, width> &memory, int at,
@@ -113,13 +113,13 @@ static __device__ __forceinline__ void add_to_keys(fragment<1, columns> &dk, fra
     add_product(dk, round_weights(ds), memory.q[at], column);
 }
 
-/* Where the walk over queries stands. */
+/* A head, and the first query of a tile to visit. */
 struct query_place {
     int head, query;
 };
 
-/* Grid: tiles of keys, (share of a group, part of the columns of dk and dv), batch. Early keys, which most queries see,
- * go first. */
+/* Grid: tiles of keys, (share of a group, part of the columns of dk and dv), batch. The first blocks have the early
+ * keys, which most queries see. */
 template <int other, int width, int columns> KERNEL(TILE_THREADS) attention_key_gradients(attention_problem a)
 {
     typedef key_memory<other, width> memory_type;
@@ -164,7 +164,7 @@ static __device__ __forceinline__ void join_pair(const head_view &to, const head
     put_pair(to, row_offset(to, batch, head, position) + column, sum.x, sum.y);
 }
 
-/* dk and dv are the sums of their shares. Grid: a thread for each pair of columns of a head; kv heads, batch. */
+/* Adds the shares of dk and dv. Grid: a thread for each pair of columns of a head; kv heads; batch. */
 static KERNEL(TILE_THREADS) attention_join_shares(attention_problem a)
 {
     const int batch = blockIdx.z, head = blockIdx.y, pair = blockIdx.x * TILE_THREADS + threadIdx.x;
@@ -174,7 +174,7 @@ static KERNEL(TILE_THREADS) attention_join_shares(attention_problem a)
     join_pair(a.dv, a.share_dv, a.shares, batch, head, position, column);
 }
 
-/* Scores [query][key] become weights; lse of the lane's two rows. */
+/* Turns scores [query][key] into weights. lse: of the lane's two rows. */
 template <int other>
 static __device__ __forceinline__ void weights_of_queries(fragment<1, other> &x, const attention_problem &a,
                                                           const float *lse, int query, int key)
@@ -200,7 +200,7 @@ static __device__ __forceinline__ void load_keys(query_memory<other, width> &to,
     load_tile(to.v[at], a.v, batch, kv_head, first);
 }
 
-/* What the keys of one tile give the warp's queries; p and ds are [query][key]. */
+/* Adds what one tile of keys contributes to the warp's queries. p and ds are [query][key]. */
 template <int other, int width>
 static __device__ __forceinline__ void add_to_queries(fragment<1, width> &dq, const query_memory<other, width> &memory,
                                                       int at, const attention_problem &a, const float *lse,
@@ -217,7 +217,7 @@ static __device__ __forceinline__ void add_to_queries(fragment<1, width> &dq, co
     add_product(dq, round_weights(ds), memory.k[at], 0);
 }
 
-/* Grid: tiles of queries, heads, batch. Late queries, which see most keys, go first. */
+/* Grid: tiles of queries, heads, batch. The first blocks have the late queries, which see most keys. */
 template <int other, int width> KERNEL(TILE_THREADS) attention_query_gradients(attention_problem a)
 {
     typedef query_memory<other, width> memory_type;
@@ -249,10 +249,10 @@ template <int other, int width> KERNEL(TILE_THREADS) attention_query_gradients(a
 
 static size_t statistics_floats(const attention_problem &a) { return (size_t)a.b * a.heads * STATISTICS * a.padded; }
 
-/* Of dk, and of dv. */
+/* Returns the floats of all shares of dk; dv has as many. */
 static size_t share_floats(const attention_problem &a) { return (size_t)a.b * a.kv_heads * a.shares * a.t * a.d; }
 
-/* The smallest divisor of the group that makes blocks enough, or the group. */
+/* Returns the smallest divisor of the group that makes enough blocks, or the group. */
 static int shares_of(const attention_problem &a)
 {
     const int64_t blocks = (int64_t)tiles_of(a.t, OWN) * a.kv_heads * a.b;
@@ -261,7 +261,7 @@ static int shares_of(const attention_problem &a)
     return shares;
 }
 
-/* [b, kv_heads x shares, t, d]. Rows of an even number of floats: pairs are aligned. */
+/* Returns a view [b, kv_heads x shares, t, d]. d is even, so pairs are aligned. */
 static head_view share_view(const attention_problem &a, float *data)
 {
     const int64_t head = (int64_t)a.t * a.d;
@@ -298,7 +298,7 @@ template <int other, int width, int columns> static void launch_backward(const c
            c->stream, a);
 }
 
-/* Walks in tiles of half the size on GPUs whose blocks have 99 KiB of shared memory (8.6, 8.9, 12.0). */
+/* Uses tiles of half the size on GPUs with 99 KiB of shared memory per block (8.6, 8.9, 12.0). */
 template <int other, int width> static void launch_backward_fitting(const cuda_call *c)
 {
     if (sizeof(key_memory<other, width>) <= cuda_shared_memory()) launch_backward<other, width, width>(c);

@@ -1,22 +1,21 @@
-/* Attention forward on tensor cores (Dao 2023, algorithm 1): a block of threads has a tile of queries of one head and
- * walks over the tiles of keys. While scores are computed the tile of values arrives, while values are summed the next
- * tile of keys. */
+/* Attention forward on tensor cores (Dao 2023, algorithm 1). A thread block owns a tile of queries of one head and
+ * visits the tiles of keys. Values are loaded while scores are computed, and the next keys while values are added. */
 #include "machine/cuda/attention/attention_tile.cuh"
 
 enum { KEYS = 64 };
 
-/* Queries of a block: `parts` times 16 for each warp. */
+/* Queries of a block: `parts` times 16 per warp. */
 template <int parts, int width> struct forward_memory {
     tile<WARPS * 16 * parts, width> q;
     tile<KEYS, width> k, v;
 };
 
-/* Of each of a lane's rows, log2: the largest score so far, and of its columns the sum of 2^(score - maximum). */
+/* For each of a lane's rows: the largest score so far (log2), and the sum of 2^(score - maximum) over its columns. */
 template <int parts> struct row_state {
     float maximum[parts][2], sum[parts][2];
 };
 
-/* -infinity where the query does not see the key. */
+/* Sets scores to -infinity where the query does not see the key. */
 template <int parts>
 static __device__ __forceinline__ void mask_scores(fragment<parts, KEYS> &x, const attention_problem &a, int query,
                                                    int key)
@@ -30,7 +29,7 @@ static __device__ __forceinline__ void mask_scores(fragment<parts, KEYS> &x, con
     }
 }
 
-/* Scores become log2(e) scale times themselves. */
+/* Multiplies scores by log2(e) scale, and masks them. */
 template <int parts>
 static __device__ __forceinline__ void scale_scores(fragment<parts, KEYS> &x, const attention_problem &a, int query,
                                                     int key)
@@ -43,7 +42,7 @@ static __device__ __forceinline__ void scale_scores(fragment<parts, KEYS> &x, co
     if (key + KEYS > keys_before(a, query + 1)) mask_scores(x, a, query, key);
 }
 
-/* Raises the maxima to those of new scores; what was summed shrinks. */
+/* Raises the maxima to those of the new scores, and scales down earlier sums. */
 template <int parts, int width>
 static __device__ __forceinline__ void raise_maxima(row_state<parts> &state, fragment<parts, width> &out,
                                                     const fragment<parts, KEYS> &scores)
@@ -65,7 +64,7 @@ static __device__ __forceinline__ void raise_maxima(row_state<parts> &state, fra
     }
 }
 
-/* Scores become 2^(score - maximum). */
+/* Turns scores into 2^(score - maximum), and adds them to the sums. */
 template <int parts>
 static __device__ __forceinline__ void exponentiate(row_state<parts> &state, fragment<parts, KEYS> &scores)
 {
@@ -97,7 +96,7 @@ static __device__ __forceinline__ void close_rows(const attention_problem &a, co
     put_fragment(a.out, batch, head, first, 0, out, factor);
 }
 
-/* Grid: tiles of queries, heads, batch. Late tiles, which see most keys, go first. */
+/* Grid: tiles of queries, heads, batch. The first blocks have the late queries, which see most keys. */
 template <int parts, int width> KERNEL(TILE_THREADS) attention_forward_tiles(attention_problem a)
 {
     enum { QUERIES = WARPS * 16 * parts };

@@ -1,18 +1,18 @@
-/* Attention by the library cuDNN. cudnn_absent.c answers where the build had none. */
+/* Attention by cuDNN. cudnn_absent.c replaces it in a build without cuDNN. */
 #pragma once
 #include "machine/cuda/device/call.h"
 
-/* Could it compute such shapes, formats and strides? Backward its sums come in any order: other bits in each run. */
+/* Returns whether cuDNN could compute these shapes, formats and strides. Its backward sums differ in every run. */
 bool library_attention_takes(const cuda_call *c, bool backward);
-/* Bytes, from shapes only. */
+/* Returns the bytes of scratch, from shapes alone. */
 size_t library_attention_scratch(const cuda_call *c, bool backward);
-/* Plans to come run on so many SMs, where an engine can be told; 0: on all. */
+/* Limits later plans to that many SMs, if an engine has such a setting. 0: all SMs. */
 void library_attention_on(int sms);
-/* A plan for such a call will be wanted. No GPU is touched. */
+/* Notes that a plan for this call will be needed. Uses no GPU. */
 void library_attention_note(const cuda_call *c, bool backward);
-/* Makes the plans; takes seconds. */
+/* Makes the plans. Takes seconds. */
 void library_attention_tune(void);
-/* Queues it; false, and why: the library is not there, or none of its engines takes it. */
+/* Queues the call. Returns false and sets *why if cuDNN is missing or none of its engines takes the call. */
 bool library_attention_run(const cuda_call *c, bool backward, const char **why);
-/* "cuDNN 9.19.0 (loaded 9.19.0)", or why there is none. */
+/* Writes "cuDNN 9.19.0 (loaded 9.19.0)", or that it was not built or not found. Returns text. */
 const char *library_attention_version(char *text, size_t length);

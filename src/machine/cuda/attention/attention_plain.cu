@@ -1,5 +1,5 @@
-/* Attention in FP32 throughout, for operands of any format: no tensor cores, one lane for each column of a tile of
- * scores. A block of threads has 32 positions of one head, four for each warp, and walks over tiles of 32 others. */
+/* Attention in FP32, for operands of any format, without tensor cores. A thread block owns 32 positions of one head,
+ * four per warp, and visits tiles of 32 others. Each lane computes one column of a tile of scores. */
 #include "machine/cuda/attention/attention_tile.cuh"
 
 enum {
@@ -11,7 +11,7 @@ enum {
 };
 static_assert(PLAIN_OWN == PLAIN_OTHER, "tiles of own and of other positions are of one size");
 
-/* Rows of a head dim of at most `width`; one element more, so that lanes read different banks. */
+/* Rows of a head dim of at most `width`. One unused element per row lets lanes read different banks. */
 template <int width> struct plain_tile {
     float at[PLAIN_OTHER][width + 1];
 };
@@ -23,8 +23,7 @@ template <int width> struct plain_memory {
     plain_weights p, ds;
 };
 
-/* For each row of a warp: a score for the lane's column; a sum for each of its columns lane, lane + 32, .. of the head.
- */
+/* For each row of a warp: a score of the lane's column, and sums of the head's columns lane, lane + 32, ... */
 struct plain_scores {
     float at[ROWS];
 };
@@ -52,7 +51,7 @@ static __device__ __forceinline__ plain_scores scores_of(const plain_tile<width>
     return x;
 }
 
-/* sums += weights of the warp's rows times the other positions' rows. All lanes see the weights once they have met. */
+/* Adds the warp's weights times the other positions' rows. Lanes exchange the weights through shared memory. */
 template <int width>
 static __device__ __forceinline__ void add_rows(plain_sums<width> &sums, plain_weights &memory,
                                                 const plain_scores &weights, const plain_tile<width> &other, int d)
@@ -80,7 +79,7 @@ static __device__ __forceinline__ void put_sums(const head_view &to, int batch, 
             put(to, row_offset(to, batch, head, first + r) + part * WARP + lane(), sums.at[r][part] * factor[r]);
 }
 
-/* Raises maxima, shrinks what was summed, and makes the scores exp(score - maximum). */
+/* Raises maxima, scales down earlier sums, and turns scores into exp(score - maximum). */
 template <int width>
 static __device__ __forceinline__ void soften(plain_scores &x, float *maximum, float *total, plain_sums<width> &out)
 {
@@ -126,7 +125,7 @@ template <int width> KERNEL(PLAIN_THREADS) attention_forward_plain(attention_pro
     put_sums(a.out, batch, head, first, out, factor);
 }
 
-/* What own positions, whose rows are own[0] and own[1], and others give each other: p, and ds = p (dp - D). */
+/* Computes p and ds = p (dp - D) of own positions, whose rows are own[0] and own[1], and the others. */
 template <int width>
 static __device__ __forceinline__ void gradients_of(plain_scores &p, plain_scores &ds,
                                                     const plain_memory<width> &memory, const attention_problem &a,
@@ -146,7 +145,7 @@ static __device__ __forceinline__ float lse_of(const attention_problem &a, int b
     return position < a.s ? a.lse[batch * a.lse_batch + head * a.lse_head + position] : 0.0f;
 }
 
-/* D = rowsum(d_out * out), in statistics. */
+/* Returns the place of D = rowsum(d_out * out) of a head in scratch. */
 static __device__ __forceinline__ float *dot_of(const attention_problem &a, int batch, int head)
 {
     return a.statistics + ((int64_t)batch * a.heads + head) * a.padded;
@@ -241,7 +240,7 @@ template <int width> static void launch_backward_plain(const cuda_call *c)
     LAUNCH((attention_query_gradients_plain<width>), queries, PLAIN_THREADS, sizeof(plain_memory<width>), c->stream, a);
 }
 
-/* Heads of 128 fit into the shared memory of every GPU, larger ones only where a block can have 136 KiB. */
+/* Heads of up to 128 fit into the shared memory of every GPU. Larger heads need 136 KiB per block. */
 XGSW_EXTERN void plain_attention_forward(const cuda_call *c)
 {
     c->x[Q].dim[3] <= 128 ? launch_forward_plain<128>(c) : launch_forward_plain<LARGEST_HEAD_DIM>(c);

@@ -1,4 +1,4 @@
-/* Parts of a call, and twins of operands, in scratch. */
+/* Parts of an attention call, and BF16 twins of operands in scratch. */
 #include "machine/cuda/attention/attention_staging.h"
 #include "machine/cuda/kernels/kernels.h"
 

@@ -1,6 +1,6 @@
-/* What the kernels of attention share: one head's rows of a view, and products of tiles on tensor cores (Dao 2023).
- * A warp has 16 rows, or several times 16, of a product; their elements lie in its lanes as mma.m16n8k16 leaves them:
- * of each 16 x 8 part a lane has columns 2 (lane % 4) and the next, of row lane / 4 and of the eighth row below. */
+/* Shared by the attention kernels: one head's rows of a view, and products of tiles on tensor cores (Dao 2023). A warp
+ * has 16 rows of a product, or a multiple. Elements lie in lanes as in mma.m16n8k16: of each 16 x 8 part, a lane has
+ * columns 2 (lane % 4) and the next one, of rows lane / 4 and lane / 4 + 8. */
 #pragma once
 #include "machine/cuda/attention/attention_kernels.h"
 #include "machine/cuda/kernels/element.cuh"
@@ -9,7 +9,7 @@
 enum { WARPS = 4, TILE_THREADS = WARPS * WARP, PADDING = 8, STATISTICS_TILE = 64 };
 static const float LOG2_E = 1.44269504f, LN_2 = 0.693147181f;
 
-/* A tensor [positions, b, heads, d]. packed: its rows are moved in packs of 16 bytes. */
+/* A tensor [positions, b, heads, d]. packed: its rows move in packs of 16 bytes. narrow: BF16. adds: += for FP32. */
 struct head_view {
     void *data;
     int64_t position, batch, head;
@@ -17,9 +17,9 @@ struct head_view {
     bool narrow, packed, adds;
 };
 
-/* statistics: scratch [b, heads, 2, padded s] of backward, log2(e) lse and rowsum(d_out * out). Backward a group's
- * query heads are divided into shares of share_heads each; share_dk and share_dv have a head for each share, dk and dv
- * the sum of a group's. Query i sees the keys 0 .. i + ahead that there are. */
+/* statistics: scratch of backward [b, heads, 2, padded s]: log2(e) lse and rowsum(d_out * out). In backward, a group's
+ * query heads are divided into shares of share_heads each. share_dk and share_dv have one head per share; dk and dv are
+ * their sums over a group. Query i sees keys 0 .. i + ahead, as far as they exist. */
 struct attention_problem {
     head_view q, k, v, out, d_out, dq, dk, dv, share_dk, share_dv;
     float *lse, *statistics;
@@ -55,8 +55,8 @@ static inline attention_problem problem_of(const cuda_call *c)
     return a;
 }
 
-/* The first query that sees keys from `key` on, rounded down to a whole tile; and how many keys the queries before
- * `query` see at most. */
+/* first_query_of: the first query that sees keys from `key` on, rounded down to a tile. keys_before: how many keys the
+ * queries before `query` see at most. */
 static __device__ __forceinline__ int first_query_of(const attention_problem &a, int key, int tile)
 {
     return key > a.ahead ? (key - a.ahead) / tile * tile : 0;
@@ -66,7 +66,7 @@ static __device__ __forceinline__ int keys_before(const attention_problem &a, in
     return query + a.ahead < a.t ? query + a.ahead : a.t;
 }
 
-/* The first element of one position's row. */
+/* Returns the offset of the first element of one position's row. */
 static __device__ __forceinline__ int64_t row_offset(const head_view &x, int batch, int head, int position)
 {
     return batch * x.batch + head * x.head + position * x.position;
@@ -77,7 +77,7 @@ static __device__ __forceinline__ float get(const head_view &x, int64_t at)
     return x.narrow ? widen(static_cast<const bf16 *>(x.data)[at]) : static_cast<const float *>(x.data)[at];
 }
 
-/* x = value, or x += value where it is FP32 and added to. */
+/* Stores the value, or adds it if the tensor is FP32 and `adds` is set. */
 static __device__ __forceinline__ void put(const head_view &x, int64_t at, float value)
 {
     float *wide = static_cast<float *>(x.data) + at;
@@ -104,12 +104,12 @@ static __device__ __forceinline__ int warp(void) { return threadIdx.x / WARP; }
 
 /* ---- tiles of BF16 in shared memory ---- */
 
-/* So many positions of one head. Eight unused elements a row put what ldmatrix reads together into different banks. */
+/* Positions of one head. Eight unused elements per row let ldmatrix read from different banks. */
 template <int rows, int width> struct tile {
     bf16 at[rows][width + PADDING];
 };
 
-/* Starts to load rows of 16-byte packs: eight threads have a row, each every eighth pack. */
+/* Starts to load rows in packs of 16 bytes. Eight threads load a row, each of them every eighth pack. */
 template <int rows, int width>
 static __device__ __forceinline__ void load_packs(tile<rows, width> &to, const head_view &x, int64_t from, int held)
 {
@@ -134,7 +134,7 @@ static __device__ __forceinline__ void load_elements(tile<rows, width> &to, cons
     }
 }
 
-/* Starts to load positions first..; zeros where the tensor has none, and beyond the head dim. */
+/* Starts to load positions from `first` on. Fills with zeros where there are none, and beyond the head dim. */
 template <int rows, int width>
 static __device__ __forceinline__ void load_tile(tile<rows, width> &to, const head_view &x, int batch, int head,
                                                  int first)
@@ -148,10 +148,10 @@ static __device__ __forceinline__ void load_tile(tile<rows, width> &to, const he
 
 template <int parts, int columns> struct fragment {
     float at[parts][columns / 8][4];
-}; /* FP32, of a result */
+}; /* an FP32 result */
 template <int parts, int depth> struct weights {
     uint32_t at[parts][depth / 16][4];
-}; /* BF16, a left operand */
+}; /* a BF16 left operand */
 
 template <int parts, int columns> static __device__ __forceinline__ void clear(fragment<parts, columns> &x)
 {
@@ -161,11 +161,11 @@ template <int parts, int columns> static __device__ __forceinline__ void clear(f
     for (int e = 0; e < 4; e++) x.at[m][n][e] = 0.0f;
 }
 
-/* Position within the warp's rows, and column, of an element. */
+/* Return an element's row within the warp's rows, and its column. */
 static __device__ __forceinline__ int row_in(int m, int e) { return m * 16 + lane() / 4 + e / 2 * 8; }
 static __device__ __forceinline__ int column_in(int n, int e) { return n * 8 + lane() % 4 * 2 + e % 2; }
 
-/* result [rows, columns] = own [rows, width] other' [columns, width]; the warp's rows begin at row `first` of own. */
+/* result [rows, columns] = own [rows, width] other' [columns, width]. The warp's rows begin at row `first` of own. */
 template <int parts, int columns, int owned, int width>
 static __device__ __forceinline__ void rows_by_rows(fragment<parts, columns> &result, const tile<owned, width> &own,
                                                     int first, const tile<columns, width> &other)
@@ -188,7 +188,7 @@ static __device__ __forceinline__ void rows_by_rows(fragment<parts, columns> &re
     }
 }
 
-/* sum [rows, columns] += left [rows, depth] other [depth, columns], columns of other from `first` on. */
+/* sum [rows, columns] += left [rows, depth] other [depth, columns]. Uses the columns of other from `first` on. */
 template <int parts, int columns, int depth, int width>
 static __device__ __forceinline__ void add_product(fragment<parts, columns> &sum, const weights<parts, depth> &left,
                                                    const tile<depth, width> &other, int first)
@@ -206,7 +206,7 @@ static __device__ __forceinline__ void add_product(fragment<parts, columns> &sum
     }
 }
 
-/* A result becomes a left operand, rounded to BF16: two of its 16 x 8 parts are one of 16 x 16. */
+/* Rounds a result to BF16 as a left operand. Two of its 16 x 8 parts make one part of 16 x 16. */
 template <int parts, int columns>
 static __device__ __forceinline__ weights<parts, columns> round_weights(const fragment<parts, columns> &x)
 {
@@ -218,7 +218,7 @@ static __device__ __forceinline__ weights<parts, columns> round_weights(const fr
     return to;
 }
 
-/* Rows first.. of one head from a fragment whose columns begin at `column`, each row multiplied by its factor. */
+/* Stores a fragment as rows of one head, from `first` and `column` on. Each row is multiplied by its factor. */
 template <int parts, int columns>
 static __device__ __forceinline__ void put_fragment(const head_view &to, int batch, int head, int first, int column,
                                                     const fragment<parts, columns> &x, const float (&factor)[parts][2])

@@ -1,8 +1,8 @@
-/* This build had no headers of cuDNN: attention is computed by own kernels. */
+/* Stands for cuDNN in a build without its headers. xgsw's own kernels then compute attention. */
 #include "machine/cuda/attention/attention_library.h"
 #include <stdio.h>
 
-/* True: a caller then asks it to run, and is told why not. */
+/* Returns true, so that a caller tries to run attention and learns the reason. */
 bool library_attention_takes(const cuda_call *c, bool backward) { return true; }
 
 size_t library_attention_scratch(const cuda_call *c, bool backward) { return 0; }

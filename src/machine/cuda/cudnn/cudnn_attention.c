@@ -1,4 +1,4 @@
-/* Attention by cuDNN: the calls it takes, a plan for each shape, running one. Handle and plans are the process's. */
+/* Attention by cuDNN: which calls it takes, a plan for each shape, and running it. All of it is process state. */
 #include "base/fail.h"
 #include "machine/cuda/attention/attention.h"
 #include "machine/cuda/attention/attention_library.h"
@@ -23,11 +23,11 @@ static struct {
     cudnnBackendDescriptor_t device;
     attention_plan plan[PLANS];
     int plans;
-    int32_t sms;                /* of plans to come */
-    char refused[GRAPH_REASON]; /* why it is not used at all; empty: it is, or nobody asked yet */
+    int32_t sms;                /* for later plans; 0: all */
+    char refused[GRAPH_REASON]; /* why it is not used at all; empty: it is used, or was not tried yet */
 } library;
 
-/* Rows of 16-byte pieces in BF16. Paper addresses are aligned as real ones. */
+/* Returns whether the tensor is BF16 in rows that begin at multiples of 16 bytes. Paper addresses are aligned, too. */
 static bool is_regular(const tensor *t)
 {
     bool aligned = (uintptr_t)t->data % 16 == 0 && t->type == BF16;
@@ -35,8 +35,8 @@ static bool is_regular(const tensor *t)
     return aligned;
 }
 
-/* dk and dv in FP32 go by way of BF16: they are refused where heads share keys (cuDNN 9.19, asked without a GPU), and
- * its documentation has half formats. Statistics have no gaps. */
+/* FP32 dk and dv are computed in BF16 first: cuDNN 9.19 refuses FP32 where heads share keys (asked without a GPU), and
+ * its documentation lists only half formats there. The graph writes LSE without gaps. */
 bool library_attention_takes(const cuda_call *c, bool backward)
 {
     int64_t d = c->x[Q].dim[3];
@@ -47,7 +47,7 @@ bool library_attention_takes(const cuda_call *c, bool backward)
     return takes;
 }
 
-/* Scratch begins with two tensors of the graph, backward; twins follow, then the library's workspace. */
+/* Backward's scratch begins with two tensors of the graph. Then come BF16 twins (attention_staging.h) and workspace. */
 static size_t row_bytes(const cuda_call *c)
 {
     return attention_piece((size_t)(c->x[Q].dim[0] * c->x[Q].dim[1] * c->x[Q].dim[2]) * sizeof(float));
@@ -111,8 +111,8 @@ void library_attention_note(const cuda_call *c, bool backward)
     }
 }
 
-/* Right results were seen from 9.15.1 on (before it, backward of keys that are no multiple of 128 reads beyond them),
- * but for these (their release notes and users' reports). */
+/* Correct results were seen from 9.15.1 on. Earlier versions read beyond the keys in backward if their number is no
+ * multiple of 128. The excluded later versions have errors according to release notes and users. */
 static bool is_trusted(size_t version)
 {
     size_t minor = version / 100;
@@ -150,7 +150,7 @@ static void make_plan(attention_plan *p)
     p->tried = true;
     attention_graph(&g, &p->spec);
     p->plan = graph_plan(&g, library.device, (plan_limits){ attention_workspace(&p->spec), p->spec.sms });
-    activity_progress(); /* it may have compiled for seconds */
+    activity_progress(); /* making a plan may compile for seconds */
     if (p->plan) return;
     memcpy(p->reason, g.reason, sizeof p->reason);
     graph_close(&g);
@@ -162,7 +162,7 @@ void library_attention_tune(void)
         if (!library.plan[i].tried) make_plan(&library.plan[i]);
 }
 
-/* What a plan reads and writes, by uid. */
+/* The tensors that a plan reads and writes, with their uids. */
 typedef struct {
     int count;
     int64_t uid[16];
@@ -190,7 +190,7 @@ static bindings bindings_of(const cuda_call *c, bool backward, graph_number *num
     return b;
 }
 
-/* A plan that does not run is not tried again: own kernels take over, and the report says why. */
+/* A plan that fails is not tried again. xgsw's own kernels replace it, and the report prints why. */
 static bool run_plan(const cuda_call *part, bool backward, void *workspace, attention_plan *p)
 {
     graph_number numbers[] = { { .real = part->args.attention.scale },

@@ -1,4 +1,4 @@
-/* The graphs. Scores are [b, heads, s, t]; keys and values of fewer heads serve a group of query heads each. */
+/* The graphs of attention. Scores are [b, heads, s, t]. Each key head serves a group of query heads. */
 #include "machine/cuda/cudnn/cudnn_attention_graph.h"
 
 typedef struct {
@@ -23,7 +23,7 @@ static graph_shape as(graph_shape s, cudnnDataType_t type)
     return s;
 }
 
-/* y = f(x, b) of x's shape. */
+/* Adds y = f(x, b) and returns y, which has the shape of x. */
 static graph_tensor apply(drawing *d, cudnnPointwiseMode_t mode, graph_tensor x, graph_tensor b)
 {
     graph_shape s = x == GRAPH_NONE ? d->scores : d->g->shape[x];
@@ -46,7 +46,7 @@ static graph_tensor reduced(drawing *d, cudnnReduceTensorOp_t how, graph_tensor 
     return y;
 }
 
-/* The number of each query, or key. */
+/* Returns the index of each score's query (axis 2) or key (axis 3). */
 static graph_tensor number(drawing *d, int axis, graph_tensor scores)
 {
     graph_tensor x = graph_between(d->g, as(d->scores, CUDNN_DATA_INT32));
@@ -54,7 +54,7 @@ static graph_tensor number(drawing *d, int axis, graph_tensor scores)
     return x;
 }
 
-/* The last key that each query sees. */
+/* Returns the index of the last key that each query sees. */
 static graph_tensor last_seen(drawing *d, graph_tensor scores)
 {
     graph_tensor query = number(d, 2, scores), last = query;
@@ -65,7 +65,7 @@ static graph_tensor last_seen(drawing *d, graph_tensor scores)
     return last;
 }
 
-/* Where a query does not see a key, scores become what UID_MASKED holds. */
+/* Replaces the score by the scalar UID_MASKED where the query does not see the key. */
 static graph_tensor masked(drawing *d, graph_tensor scores)
 {
     if (!d->a->causal) return scores;
@@ -96,7 +96,7 @@ static void forward(drawing *d)
     graph_matmul(g, graph_memory(g, UID_OUT, a->shape[OUT]), p, v);
 }
 
-/* The same elements in BF16, as [.., t, s]. */
+/* Returns the same elements in BF16, transposed: [b, heads, t, s]. */
 static graph_tensor turned(drawing *d, graph_tensor x)
 {
     graph_tensor y = graph_between(d->g, as(graph_transposed(d->scores), CUDNN_DATA_BFLOAT16));
@@ -104,7 +104,7 @@ static graph_tensor turned(drawing *d, graph_tensor x)
     return y;
 }
 
-/* to = a b over query heads; fewer key heads get the sums over their groups. */
+/* Adds the node `to` = a b over query heads. If there are fewer key heads, each gets the sum over its group. */
 static void put_product(drawing *d, int64_t uid, graph_shape to, graph_tensor a, graph_tensor b)
 {
     int64_t heads = dim(&d->a->shape[Q], 1);
@@ -117,8 +117,8 @@ static void put_product(drawing *d, int64_t uid, graph_shape to, graph_tensor a,
     graph_reduce(d->g, CUDNN_REDUCE_TENSOR_ADD, out, whole);
 }
 
-/* Sum over d of d_out * out, in FP32. The factor is 1; without it the library's engine for Hopper keeps all scores in
- * its workspace, 8.6 GB at s = t = 8192 and 32 heads instead of 0.13 (cuDNN 9.19). */
+/* Returns the sum over d of d_out * out, in FP32. The factor of 1 is needed: without it, cuDNN 9.19's engine for Hopper
+ * keeps all scores in its workspace: 8.6 GB instead of 0.13 GB at s = t = 8192 and 32 heads. */
 static graph_tensor projections(drawing *d, graph_tensor d_out, graph_tensor out)
 {
     graph_tensor both = graph_between(d->g, d->heads), plain = graph_between(d->g, d->row),
@@ -160,7 +160,7 @@ void attention_graph(cudnn_graph *g, const attention_spec *a)
     else forward(&d);
 }
 
-/* A tensor [s, b, heads, d] as [b, heads, s, d]. */
+/* Returns the shape of a tensor [s, b, heads, d] as [b, heads, s, d]. */
 static graph_shape shape_of(const tensor *t)
 {
     return (graph_shape){ CUDNN_DATA_BFLOAT16,
@@ -176,7 +176,7 @@ attention_spec attention_spec_of(const cuda_call *c, bool backward)
     return a;
 }
 
-/* One of the engines keeps dk and dv of every query head in BF16, the other dq in FP32, too (cuDNN 9.19, Hopper). */
+/* One engine keeps dk and dv of every query head in BF16. Another one also keeps dq in FP32 (cuDNN 9.19, Hopper). */
 size_t attention_workspace(const attention_spec *a)
 {
     enum { SMALL_WORKSPACE = 1 << 20 };

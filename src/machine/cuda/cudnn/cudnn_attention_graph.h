@@ -1,18 +1,17 @@
-/* Attention as cuDNN's graphs (Dao 2023; the library's engines recognize them as flash attention). */
+/* Attention as graphs of cuDNN (Dao 2023). cuDNN's engines recognize them as flash attention. */
 #pragma once
 #include "machine/cuda/attention/attention.h"
 #include "machine/cuda/cudnn/cudnn_graph.h"
 
-/* What a plan depends on. Shapes are [b, heads, s, d] with the strides that the tensors have; every format is BF16. */
+/* The key of a plan. Shapes are [b, heads, s, d] with the strides of the operands. Every format is BF16. */
 enum { SPEC_SHAPES = 9 };
 typedef struct {
     bool backward, causal;
-    int32_t sms;                    /* on how many SMs it runs; 0: on all */
-    graph_shape shape[SPEC_SHAPES]; /* in the order of attention.h's operands; that of LSE is unused, from D_OUT on:
-                                       backward only */
+    int32_t sms;                    /* SMs it runs on; 0: all */
+    graph_shape shape[SPEC_SHAPES]; /* in the order of attention_kernels.h; LSE: unused; from D_OUT on: backward */
 } attention_spec;
 
-/* uids of what a plan reads and writes. SUM and ACCUMULATOR: FP32 scratch [b, heads, s, 1] and [b, heads, s, d]. */
+/* uids of the tensors that a plan reads and writes. SUM and ACCUMULATOR: FP32 scratch [b, heads, s, 1] and [.., d]. */
 enum {
     UID_Q = 1,
     UID_K,
@@ -31,8 +30,8 @@ enum {
     UID_AHEAD /* I32: t - s */
 };
 
-/* Of a part of a call (attention_staging.h). */
+/* Returns the key of one part of a call (attention_staging.h). */
 attention_spec attention_spec_of(const cuda_call *c, bool backward);
 void attention_graph(cudnn_graph *g, const attention_spec *a);
-/* Bytes that engines get for it, from shapes only. */
+/* Returns the bytes of workspace that engines may use, from shapes alone. */
 size_t attention_workspace(const attention_spec *a);

@@ -67,7 +67,7 @@ void graph_close(cudnn_graph *g)
     for (int i = 0; i < g->tensors; i++) cudnnBackendDestroyDescriptor(g->tensor[i]);
 }
 
-/* Numbers of tensors between nodes begin here. */
+/* uids of tensors between nodes begin at UID_BETWEEN. */
 enum { UID_BETWEEN = 1000, ALIGNMENT = 16 };
 
 static graph_tensor add_tensor(cudnn_graph *g, int64_t uid, graph_shape s, bool by_value)
@@ -100,7 +100,7 @@ graph_tensor graph_scalar(cudnn_graph *g, int64_t uid, cudnnDataType_t type)
 }
 graph_tensor graph_between(cudnn_graph *g, graph_shape s) { return add_tensor(g, 0, s, false); }
 
-/* An operation is a description of what to do, and an operation on tensors that refers to it. */
+/* cuDNN describes a node by what it does and by its tensors. A place names one of these tensors. */
 typedef struct {
     cudnnBackendAttributeName_t name;
     graph_tensor tensor;

@@ -1,5 +1,5 @@
-/* cudnn/: attention by cuDNN. A graph of operations on tensors of four dimensions, built node by node, and a plan that
- * runs it, in FP32. Building allocates and may take seconds; it needs a device or the description of one. */
+/* cudnn/: attention by cuDNN. A graph of operations on 4-dimensional tensors is built node by node. A plan runs it, in
+ * FP32. Making a plan allocates memory and may take seconds. It needs a device or the description of one. */
 #pragma once
 #include "machine/cuda/cudnn/cudnn_library.h"
 #include <stdint.h>
@@ -10,7 +10,7 @@ typedef struct {
     cudnnDataType_t type;
     int64_t dim[GRAPH_DIMS], stride[GRAPH_DIMS];
 } graph_shape;
-/* A tensor of the graph, by its number. */
+/* A tensor's number in the graph. */
 typedef int graph_tensor;
 
 typedef struct {
@@ -19,25 +19,25 @@ typedef struct {
     int tensors;
     cudnnBackendDescriptor_t node[GRAPH_NODES];
     int nodes;
-    char reason[GRAPH_REASON]; /* of the first call that failed; empty: none did */
+    char reason[GRAPH_REASON]; /* why the first failed call failed; empty: none failed */
 } cudnn_graph;
 
-/* dim in order, as a tensor without gaps. */
+/* Returns the shape of a contiguous tensor. */
 graph_shape graph_dense(cudnnDataType_t type, int64_t a, int64_t b, int64_t c, int64_t d);
-graph_shape graph_transposed(graph_shape s); /* the last two dimensions */
+graph_shape graph_transposed(graph_shape s); /* swaps the last two dimensions */
 
 void graph_open(cudnn_graph *g);
 void graph_close(cudnn_graph *g);
-/* Memory, given by uid > 0 when the plan runs; a scalar likewise, from host memory; what passes between nodes. */
+/* Add a tensor: device memory, given by uid > 0 at run time; a host scalar, given likewise; a node's result. */
 graph_tensor graph_memory(cudnn_graph *g, int64_t uid, graph_shape s);
 graph_tensor graph_scalar(cudnn_graph *g, int64_t uid, cudnnDataType_t type);
 typedef union {
     float real;
     int32_t integer;
-} graph_number; /* of a scalar */
+} graph_number; /* a scalar's value */
 graph_tensor graph_between(cudnn_graph *g, graph_shape s);
 
-/* Nodes. y = f(x), f(x, b), or for BINARY_SELECT t ? x : b; absent ones are GRAPH_NONE. axis: of GEN_INDEX. */
+/* Add a node: y = f(x), f(x, b), or t ? x : b for BINARY_SELECT. GRAPH_NONE: absent. axis: for GEN_INDEX. */
 enum { GRAPH_NONE = -1 };
 void graph_pointwise(cudnn_graph *g, cudnnPointwiseMode_t mode, graph_tensor y, graph_tensor x, graph_tensor b,
                      graph_tensor t);
@@ -46,9 +46,9 @@ void graph_matmul(cudnn_graph *g, graph_tensor c, graph_tensor a, graph_tensor b
 void graph_reduce(cudnn_graph *g, cudnnReduceTensorOp_t how, graph_tensor y, graph_tensor x);
 void graph_reshape(cudnn_graph *g, graph_tensor y, graph_tensor x);
 
-/* Did it succeed? Else the reason says what failed and why. */
+/* Returns whether the call succeeded. If not, writes to reason what failed and why. */
 bool cudnn_ok(char reason[GRAPH_REASON], cudnnStatus_t status, const char *what);
-/* A descriptor with these attributes; NULL: the reason says why, or said so before. */
+/* Returns a finalized descriptor with these attributes, or NULL: on failure, or if reason was set before the call. */
 typedef struct {
     cudnnBackendAttributeName_t name;
     cudnnBackendAttributeType_t type;
@@ -58,18 +58,18 @@ typedef struct {
 cudnnBackendDescriptor_t graph_described(cudnnBackendDescriptorType_t type, const graph_attribute *list, int count,
                                          const char *what, char reason[GRAPH_REASON]);
 
-/* The device that plans are made for: a real one, or one that JSON describes (tests). NULL: reason says why. */
+/* Returns the device that plans are made for: a real one, or one described by JSON (tests). NULL: see reason. */
 cudnnBackendDescriptor_t graph_device(int device, char reason[GRAPH_REASON]);
 cudnnBackendDescriptor_t graph_device_described(const char *json, char reason[GRAPH_REASON]);
 
-/* workspace: bytes at most. sms: on how many SMs it runs, if the engine takes such a number; 0: on all. */
+/* workspace: the largest number of bytes. sms: how many SMs it runs on, if the engine has that setting; 0: all. */
 typedef struct {
     size_t workspace;
     int32_t sms;
 } plan_limits;
-/* Returns a plan by the heuristic's first engine that takes the graph, which must then stay open; NULL: g->reason says
- * why none does. */
+/* Returns a plan of the first engine that the heuristic proposes and that takes the graph. The graph must then stay
+ * open. Returns NULL if no engine takes it (g->reason). */
 cudnnBackendDescriptor_t graph_plan(cudnn_graph *g, cudnnBackendDescriptor_t device, plan_limits limits);
-/* Queues the plan. uid[i] lies at data[i]: device memory, or host memory of a scalar, which is read at once. */
+/* Queues the plan. data[i] is the address of uid[i]: device memory, or a scalar on the host, which is read at once. */
 bool graph_run(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, int count, const int64_t *uid, void *const *data,
                void *workspace, char reason[GRAPH_REASON]);

@@ -1,10 +1,10 @@
-/* cuDNN's graph interface, loaded by the first run that needs it; then its functions are called by their own names. */
+/* cuDNN's graph interface, loaded when a run first needs it. Its functions are called by their usual names. */
 #pragma once
 #include <cudnn_graph.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-/* False, with a clause that says why, if the library or a function is not there. Cheap if it is loaded already. */
+/* Loads cuDNN if it is not loaded yet. Returns false and writes why if it or one of its functions is missing. */
 bool cudnn_load(char *why, size_t length);
 
 /* clang-format off */

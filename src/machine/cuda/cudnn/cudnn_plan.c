@@ -1,4 +1,4 @@
-/* From a graph to a plan: engines that the heuristic names are tried in its order. */
+/* Makes a plan of a graph: tries the engines that the heuristic proposes, in its order. */
 #include "machine/cuda/cudnn/cudnn_graph.h"
 #include <stdio.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static cudnnBackendDescriptor_t heuristic(cudnnBackendDescriptor_t graph, cudnnB
     return graph_described(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, list, 3, "heuristic", reason);
 }
 
-/* Does an engine's configuration, or the plan made of it, do with so much workspace? */
+/* Returns whether an engine's configuration, or a plan of it, needs at most `most` bytes of workspace. */
 static bool fits(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t workspace, size_t most, char *reason)
 {
     int64_t bytes = INT64_MAX, count = 0;
@@ -48,7 +48,7 @@ static bool fits(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t workspa
     return false;
 }
 
-/* The plan has the last word on what it takes. */
+/* Checks the workspace twice, because the plan may need more than its configuration states. */
 static cudnnBackendDescriptor_t plan_of(cudnnBackendDescriptor_t configuration, cudnnBackendDescriptor_t device,
                                         size_t most, char *reason)
 {
@@ -63,7 +63,7 @@ static cudnnBackendDescriptor_t plan_of(cudnnBackendDescriptor_t configuration, 
     return NULL;
 }
 
-/* Returns the configuration for so many SMs; NULL: its engine takes no such number (none of cuDNN 9.19's does). */
+/* Returns the configuration limited to `sms` SMs, or NULL if its engine has no such limit (none of cuDNN 9.19 has). */
 static cudnnBackendDescriptor_t on_sms(cudnnBackendDescriptor_t configuration, cudnnBackendDescriptor_t graph,
                                        cudnnBackendDescriptor_t device, int32_t sms)
 {
@@ -89,7 +89,7 @@ static cudnnBackendDescriptor_t on_sms(cudnnBackendDescriptor_t configuration, c
                   : NULL;
 }
 
-/* What a plan was made from is kept: the library says nowhere that a plan has its own copy. */
+/* Keeps the descriptors that a plan was made from: cuDNN does not document that a plan has its own copy. */
 static cudnnBackendDescriptor_t first_plan(cudnnBackendDescriptor_t found, cudnnBackendDescriptor_t graph,
                                            cudnnBackendDescriptor_t device, plan_limits limits, char *reason)
 {

@@ -1,4 +1,4 @@
-/* This rank's GPU, and the door to CUDA. The choice is the process's, as the runtime's current device is. */
+/* This rank's GPU, and the checks of CUDA calls. The choice of the GPU is process state, like CUDA's current device. */
 #include "machine/cuda/device/device.h"
 #include "base/fail.h"
 #include "machine/cuda/device/architectures.h"
@@ -10,15 +10,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The first compute capability whose tensor cores multiply FP8, Ada's. */
+/* FP8_CAPABILITY is the first compute capability whose tensor cores multiply FP8 (Ada). */
 enum { WHY = 400, FP8_CAPABILITY = 89 };
-/* Bytes of shared memory that every kernel may have unasked. */
+/* Bytes of shared memory that every kernel can use without cudaFuncSetAttribute. */
 enum { ALWAYS_ALLOWED = 48 << 10 };
 
 static struct {
     bool chosen;
     int index;
-    size_t shared_bytes; /* that a thread block can have */
+    size_t shared_bytes; /* of one thread block */
     machine_device device;
 } own;
 
@@ -60,8 +60,8 @@ static int visible_devices(char *why, size_t length)
     return 0;
 }
 
-/* Code for 8.0 runs on 8.6 too. Code for 9.0 that uses all of it (90a) does not run elsewhere, but there is no 9.1. The
- * driver compiles PTX of 8.0 for all later GPUs. */
+/* Binary code for 8.0 also runs on 8.6. Architecture-specific code (90a) runs on 9.0 only, which is enough because
+ * there is no 9.1. The driver compiles PTX for 8.0 on all later GPUs. */
 static bool has_code_for(int major, int minor)
 {
     const int *list;
@@ -108,13 +108,13 @@ static bool device_fits(int device, char *why, size_t length)
     return has_code_for(major, minor);
 }
 
-/* A rank alone needs no NCCL. */
+/* A single rank needs no NCCL. */
 static bool libraries_load(char *why, size_t length)
 {
     return cublaslt_load(why, length) && (world_ranks() == 1 || nccl_load(why, length));
 }
 
-/* Only so it is seen that another process has the GPU for itself, or that it has failed. */
+/* Creates a context. Only this shows that another process holds the GPU exclusively, or that the GPU has failed. */
 static bool gives_context(int device, char *why, size_t length)
 {
     cudaError_t code = cudaSetDevice(device);
@@ -133,7 +133,7 @@ bool cuda_device_usable(char *why, size_t length)
            gives_context(device, why, length);
 }
 
-/* "GPU-8a6b0a1c-...": as nvidia-smi and CUDA_VISIBLE_DEVICES write it. */
+/* Writes the UUID as nvidia-smi and CUDA_VISIBLE_DEVICES do: "GPU-8a6b0a1c-...". */
 static void say_identity(char *text, size_t length, const cudaUUID_t *uuid)
 {
     size_t used = (size_t)snprintf(text, length, "GPU-");
@@ -190,7 +190,7 @@ void cuda_allow_shared(const void *kernel, size_t bytes, const char *name)
     CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
 }
 
-/* The driver's own version where NVML tells it, and the CUDA that it knows. */
+/* Writes the driver's version, if NVML reports it, and the newest CUDA version that the driver supports. */
 static void say_driver(char *text, size_t length, const char *version)
 {
     int driver = 0;
@@ -215,7 +215,7 @@ machine_device cuda_device_read(void)
     d.ecc |= s.ecc;
     d.clocks_known = s.clocks_known;
     d.throttled = s.now.throttled;
-    d.clock_hertz = fmax(s.now.clock_hertz, 0.0); /* of NaN 0 */
+    d.clock_hertz = fmax(s.now.clock_hertz, 0.0); /* NaN becomes 0 */
     d.power_watts = fmax(s.now.power_watts, 0.0);
     memcpy(d.throttle_reasons, s.now.reasons, sizeof d.throttle_reasons);
     return d;

@@ -1,5 +1,5 @@
-/* Event times. CUDA tells milliseconds between two events as a float: over 4 s that is half a microsecond, over hours
- * it would be hundreds. So the event that times are counted from moves along. */
+/* The time of CUDA events. CUDA returns the milliseconds between two events as a float. Its resolution is half a
+ * microsecond after 4 s, but hundreds of microseconds after hours. Therefore the base event moves along. */
 #include "machine/cuda/device/device_clock.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -31,7 +31,7 @@ void device_clock_close(device_clock *c)
     free(c);
 }
 
-/* Where the device's clock and what the host saw disagree, the clock is wrong: it runs some millionths fast or slow. */
+/* Corrects the base time if the event's time contradicts the host's: the device's clock runs some ppm fast or slow. */
 double device_clock_time(device_clock *c, cudaEvent_t event, double after, double before)
 {
     float milliseconds = 0.0f;

@@ -1,4 +1,4 @@
-/* What CUDA and NCCL read of the environment. */
+/* The environment variables that CUDA and NCCL read. */
 #include "machine/cuda/device/environment.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,12 +6,12 @@
 
 enum { CONNECTIONS = 32 };
 
-/* The only values with which transfers are laid out as communicators.c says: empty is unset to NCCL, and keeps an
- * nccl.conf from setting it (documented: the environment wins; read in NCCL 2.18 to 2.30). */
+/* The only values that keep transfers as communicators.c lays them out. NCCL takes an empty value as unset, and an
+ * empty value overrides nccl.conf, because the environment wins (documented; read in NCCL 2.18 to 2.30). */
 static const struct {
     const char *name, *value;
 } needed[] = {
-    /* thread blocks of a communicator; the least number of channels wins over the most of thread blocks */
+    /* thread blocks of a communicator; a minimum of channels overrides a maximum of thread blocks */
     { "NCCL_MAX_CTAS", "" },
     { "NCCL_MIN_CTAS", "" },
     { "NCCL_MIN_NCHANNELS", "" },
@@ -19,21 +19,21 @@ static const struct {
     { "NCCL_MIN_P2P_NCHANNELS", "" },
     { "NCCL_CGA_CLUSTER_SIZE", "" },
     { "NCCL_CTA_POLICY", "" },
-    /* what shares resources, or is launched in one order, runs in turn */
+    /* communicators that share resources, or are launched in one order, run one after another */
     { "NCCL_COMM_SPLIT_SHARE_RESOURCES", "" },
     { "NCCL_LAUNCH_ORDER_IMPLICIT", "0" },
-    /* calls return when they are done; a launch does not wait for its peers */
+    /* NCCL calls return when they are done; kernel launches return without waiting for the kernel */
     { "NCCL_COMM_BLOCKING", "1" },
     { "CUDA_LAUNCH_BLOCKING", "0" },
-    /* else a communicator takes memory, and waits, in its first collective */
+    /* with 1, a communicator takes memory and waits for its peers in its first collective */
     { "NCCL_RUNTIME_CONNECT", "0" },
 };
 enum { NEEDED = sizeof needed / sizeof *needed };
 
-/* Streams beyond the connections to a GPU share one, and may stand behind each other: a transfer that waits for its
- * peer then holds up what the peer waits for. 32 is the most there are; CUDA takes 8 by itself. A machine has some nine
- * queues and staging, and NCCL two streams for each communicator that shares nothing: 30 with tensor, context and
- * pipeline neighbours. Where the user's own choice is too small, the record's environment keeps it. */
+/* Streams that exceed the number of connections share one. Then a transfer that waits for its peer may block the
+ * operation that the peer waits for. The maximum is 32, CUDA's default is 8. A machine has about nine queues and a
+ * staging stream. NCCL has two streams for each communicator without shared resources: 30 with tensor, context and
+ * pipeline neighbours. If the user's value is too small, it is kept in a variable for the record. */
 static void set_connections(void)
 {
     char text[16];
@@ -53,7 +53,7 @@ void cuda_environment(void)
     }
 }
 
-/* With any of them set NCCL 2.28 hands out a window, but its kernels move what lies there. */
+/* If one of these is set, NCCL 2.28 creates windows, but its kernels move the data, not copy engines. */
 bool cuda_environment_lets_windows(char *why, size_t length)
 {
     static const char *const against[] = { "NCCL_WIN_ENABLE", "NCCL_CUMEM_ENABLE", "NCCL_P2P_DISABLE",
@@ -67,7 +67,7 @@ bool cuda_environment_lets_windows(char *why, size_t length)
     return true;
 }
 
-/* A switch adds in an order of its own. */
+/* An NVLink switch adds in an order that it chooses. */
 void cuda_environment_repeat_bits(void)
 {
     setenv("NCCL_ALGO", "^NVLS,NVLSTree", 1);

@@ -1,13 +1,13 @@
-/* What CUDA and NCCL read of the environment, which wins over a communicator's settings and a site's nccl.conf. */
+/* Environment variables that CUDA and NCCL read. They override a communicator's settings and a site's nccl.conf. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Sets what is not set; before anything reads it, and before there are threads. A second call changes nothing. */
+/* Sets the variables that are unset. Call it before any library reads them and before there are threads. Idempotent. */
 void cuda_environment(void);
-/* Does it leave transfers as they are laid out? If not, why: the names. What only tunes NCCL is left alone. */
+/* Returns whether no variable changes how transfers are laid out. If not, writes the names. Mere tuning is allowed. */
 bool cuda_environment_suits(char *why, size_t length);
-/* Returns whether it lets NCCL move by copy engines what lies in a window; if not, writes which name is set. */
+/* Returns whether the environment lets NCCL move windows by copy engines. If not, writes which variable forbids it. */
 bool cuda_environment_lets_windows(char *why, size_t length);
-/* Forbids sums inside the switch. Before the first communicator. */
+/* Forbids sums inside the switch (NVLS). Call it before the first communicator is made. */
 void cuda_environment_repeat_bits(void);

@@ -1,4 +1,4 @@
-/* Loads cuBLASLt and NCCL from the files XGSW_CUBLASLT and XGSW_NCCL; NULL: the program itself holds them. */
+/* Loads cuBLASLt and NCCL from the files XGSW_CUBLASLT and XGSW_NCCL. NULL means that they are linked in. */
 #include "machine/cuda/device/libraries.h"
 #include <dlfcn.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@ cublaslt_functions cublaslt;
 nccl_functions nccl;
 nccl_window_functions nccl_windows;
 
-/* A table of functions is as many pointers, in the order of names; to the loader they are data pointers. */
+/* Fills `table`, a struct of `count` function pointers in the order of `name`. dlsym returns data pointers. */
 static bool load(const char *file, const char *const *name, size_t count, void *table, char *why, size_t length)
 {
     void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);

@@ -1,20 +1,20 @@
-/* cuBLASLt and NCCL, loaded by the first rank that needs them, so that a run on the host needs neither. After
- * cublaslt_load or nccl_load their functions are called by their own names. */
+/* cuBLASLt and NCCL, loaded when a rank first needs them, so that a run on the host needs neither. After cublaslt_load
+ * or nccl_load their functions are called by their usual names. */
 #pragma once
 #include <cublasLt.h>
 #include <nccl.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-/* False, with a clause that says why, if the library or a function is not there. Cheap if it is loaded already. */
+/* Loads the library if it is not loaded yet. Returns false and writes why if the library or a function is missing. */
 bool cublaslt_load(char *why, size_t length);
 bool nccl_load(char *why, size_t length);
-/* The version of the loaded NCCL, 22809 for 2.28.9; 0: it is not there. */
+/* Returns the version of NCCL (22809 is 2.28.9), or 0 if it cannot be loaded. */
 int nccl_version(void);
-/* Writes "2.28.9" for 22809, as cuBLASLt and NCCL number versions; returns text. */
+/* Writes "2.28.9" for 22809, the number format of cuBLASLt and NCCL. Returns text. */
 enum { VERSION_TEXT = 16 };
 const char *library_version_text(int version, char text[VERSION_TEXT]);
-/* NCCL is loaded, and gathers without multiprocessors (2.28 and later): nccl_windows can be called. */
+/* Returns whether NCCL is loaded and can gather without multiprocessors (2.28.3). Then nccl_windows can be called. */
 bool nccl_windows_load(void);
 
 /* clang-format off */

@@ -1,4 +1,4 @@
-/* Device memory is taken once a case and never grows. */
+/* Device memory is allocated once per case and never grows. */
 #include "machine/cuda/device/memory.h"
 #include "base/fail.h"
 #include "base/memory.h"

@@ -1,12 +1,13 @@
-/* Device memory, and bytes between it and the host. Each call synchronizes what it started, and nothing else. */
+/* Device memory, and copies between it and the host. Each call waits for its own work and for nothing else. */
 #pragma once
 #include <stddef.h>
 
+/* Allocates device memory. Ends the run if there is not enough. */
 void *cuda_memory_take(size_t bytes);
 void cuda_memory_give_back(void *memory);
 void cuda_memory_clear(void *memory, int byte, size_t bytes);
 
-/* A stream and pinned memory through which bytes pass. */
+/* A stream and pinned host memory that copies go through. */
 typedef struct staging staging;
 staging *staging_open(void);
 void staging_close(staging *s);

@@ -1,8 +1,8 @@
-/* AdamW over one bucket (Loshchilov & Hutter 2019, algorithm 2) in one launch, the step's clip factor folded in. A
- * thread moves one strip of 8 elements and holds all its loads in flight (7 packs of 16 bytes with FP32 master and
- * moments). Bytes for each element: 30 with FP32 gradients, master and moments and BF16 weights, so 240 GB in 3.9
- * million blocks of 256 for 8B on one device. Formats are data, not templates: their mixes are many, and a branch that
- * all threads take alike costs nothing beside memory. */
+/* AdamW over one bucket (Loshchilov & Hutter 2019, algorithm 2) in one launch. The gradient is multiplied by the step's
+ * clip factor. A thread updates a strip of 8 elements and issues all its loads first (7 packs of 16 bytes with FP32
+ * master and moments). One element moves 30 bytes with FP32 gradient, master and moments and BF16 weight: 240 GB for 8B
+ * on one device. Formats are not template parameters: there are many combinations, and a branch that all threads take
+ * alike costs nothing compared with memory. */
 #include "machine/cuda/kernels/codes.cuh"
 #include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/kernels/strip.cuh"
@@ -15,16 +15,16 @@ typedef struct {
 } part;
 typedef struct {
     part gradient, weight, master, first, second;
-    const float *scale; /* of codes that the weight consists of */
+    const float *scale; /* if the weight is FP8 */
     int32_t *amax;
     unsigned long long *counts;
-} bucket; /* what has no data is absent */
+} bucket; /* absent tensors have data NULL */
 struct found_by_warps {
     int32_t amax[THREADS / WARP];
     uint32_t counts[THREADS / WARP];
 };
 
-/* Elements as they lie: FP32 one to a word; BF16 two to a word, the first in the low half. */
+/* Elements as loaded: one FP32 per word, or two BF16, the first in the low half. */
 template <int length> struct words {
     uint32_t of[length];
 };
@@ -73,7 +73,7 @@ static __device__ __forceinline__ void store_codes(const part &p, int64_t at, co
     static_cast<uint8_t *>(p.data)[at] = (uint8_t)pack_codes(p.type, x[0], 0.0f, 0.0f, 0.0f);
 }
 
-/* Codes are made of the value as BF16 has it, and what is seen is of these. */
+/* FP8 values are made from the weight rounded to BF16. The FP8 statistics describe these values. */
 template <int length>
 static __device__ __forceinline__ found store_weight(const bucket &b, int64_t at, const float (&x)[length])
 {
@@ -86,7 +86,7 @@ static __device__ __forceinline__ found store_weight(const bucket &b, int64_t at
     return seen;
 }
 
-/* The values live in the master where there is one, else in the weight. Returns what the new weights showed. */
+/* Updates one strip of the master, or of the weight if there is no master. Returns the new weights' FP8 statistics. */
 template <int length>
 static __device__ __forceinline__ found update_strip(bucket b, const adamw_rule &rule, const double *scalar, int64_t at)
 {
@@ -113,7 +113,7 @@ static __device__ __forceinline__ found update_strip(bucket b, const adamw_rule 
     return store_weight(b, at, weight);
 }
 
-/* Strips, then the elements that fill none. */
+/* Threads with a strip come first, then one thread for each remaining element. */
 static KERNEL(THREADS) update_bucket(bucket b, adamw_rule rule, const double *scalar, int64_t strips, int64_t n)
 {
     SHARED(found_by_warps, parts);

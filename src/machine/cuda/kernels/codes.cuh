@@ -1,10 +1,10 @@
-/* Codes of FP8 in registers: four in a word, the first in the lowest byte. */
+/* FP8 values in registers: four per word, the first in the lowest byte. */
 #pragma once
 #include "base/fp8.h"
 #include "machine/cuda/kernels/element.cuh"
 #include "machine/op/args.h"
 
-/* Eight bytes of codes. */
+/* Eight FP8 values. */
 struct __attribute__((may_alias, aligned(8))) code_words {
     uint32_t of[2];
 };
@@ -21,15 +21,15 @@ static __device__ __forceinline__ code_words pack_codes(dtype type, const float 
     return { { pack_codes(type, x[0], x[1], x[2], x[3]), pack_codes(type, x[4], x[5], x[6], x[7]) } };
 }
 
-/* ---- what is seen of values that become codes ---- */
+/* ---- statistics of values that become FP8 ---- */
 
-/* What a thread has seen: the largest; in halves of a word what was lost and cut, of at most 16384 values a block. */
+/* A thread's statistics. counts: values rounded to 0 (low half), saturated (high half); a block has at most 16384. */
 struct found {
     int32_t amax;
     uint32_t counts;
 };
 
-/* Of a strip; half of the smallest code becomes zero. That one is cut is seen by the largest, and rare. */
+/* Adds a strip. Up to half of the smallest FP8 value rounds to zero. Saturation is rare: the largest value shows it. */
 template <int length>
 static __device__ __forceinline__ void see(dtype format, found &f, const float (&x)[length],
                                            const float (&scaled)[length], float scale)
@@ -43,7 +43,7 @@ static __device__ __forceinline__ void see(dtype format, found &f, const float (
     for (int i = 0; i < length; i++) f.counts += fabsf(scaled[i]) > largest ? 1u << 16 : 0u;
 }
 
-/* The block's largest of what its threads found joins *amax; `partial`: a number for each warp in shared memory. */
+/* Raises *amax to the block's largest `own`. partial: one number for each warp, in shared memory. */
 static __device__ __forceinline__ void join_amax(int32_t *amax, int32_t own, int32_t *partial)
 {
     int32_t most = __reduce_max_sync(0xFFFFFFFFu, own);
@@ -54,7 +54,7 @@ static __device__ __forceinline__ void join_amax(int32_t *amax, int32_t own, int
     atomicMax(amax, most);
 }
 
-/* The block's counts join the operation's; `values`: all of its. `partial` as join_amax's, another one. */
+/* Adds the block's counts to the operation's. values: how many it has in all. partial: as above, a separate array. */
 static __device__ __forceinline__ void join_counts(unsigned long long *counts, uint32_t own, int64_t values,
                                                    uint32_t *partial)
 {

@@ -1,4 +1,4 @@
-/* Sums of columns over rows: gradients of biases and of positions. */
+/* Sums of columns over rows: gradients of biases and of position embeddings. */
 #include "machine/cuda/kernels/column_sums.cuh"
 
 static sum_cut cut_of(const cuda_call *c)

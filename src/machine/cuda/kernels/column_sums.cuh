@@ -1,17 +1,17 @@
-/* Sums over rows: groups of rows are cut into parts that blocks sum side by side, then the parts are summed alike. A
- * thread has a strip of columns and goes down the rows of its part, eight rows in flight. [8192, 4608] BF16: 75 MB by
- * 5 x 64 blocks of 128 threads, then 1 MB by 5. */
+/* Sums over rows. Groups of rows are cut into parts that blocks sum in parallel, then the parts are summed the same
+ * way. A thread owns a strip of columns and reads the rows of its part, eight rows at a time. [8192, 4608] BF16: 75 MB
+ * by 5 x 64 blocks of 128 threads, then 1 MB by 5 blocks. */
 #pragma once
 #include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/kernels/strip.cuh"
 
 enum { SUM_THREADS = 128, LARGEST_PARTS = 64, SMALLEST_PART = 64 };
 
-/* Blocks: strips of columns, of each part, of each group. */
+/* One block for each strip of columns, each part and each group. */
 typedef struct {
-    int64_t groups, columns, rows, part; /* rows of a group, of a part */
-    int64_t length;                      /* columns that a thread moves at once */
-    int strips, parts;                   /* of the columns; of a group */
+    int64_t groups, columns, rows, part; /* rows of a group; rows of a part */
+    int64_t length;                      /* columns per thread */
+    int strips, parts;                   /* strips of the columns; parts of a group */
     unsigned blocks;
 } sum_cut;
 
@@ -25,7 +25,7 @@ static inline sum_cut sum_cut_of(int64_t groups, int64_t rows, int64_t columns, 
     return cut;
 }
 
-/* A thread's columns of its part's rows. */
+/* The columns of a thread, and the rows of its part. */
 typedef struct {
     int64_t at, first, end;
     float *to;
@@ -73,7 +73,7 @@ static void sum_rows(const tensor &x, float *to, const sum_cut &cut, bool adds, 
     else LAUNCH((column_sums_rows<type, 1>), cut.blocks, SUM_THREADS, 0, stream, x, to, cut, adds);
 }
 
-/* Columns that a thread moves at once: of all these, and of the sums. */
+/* Returns the columns that a thread can load at once, from all these tensors and for the sums. */
 static inline int64_t sum_length(const tensor *all, int count)
 {
     int64_t length = STRIP;
@@ -82,7 +82,7 @@ static inline int64_t sum_length(const tensor *all, int count)
     return length;
 }
 
-/* The sums of the parts, if there are several: [groups, parts, columns] in scratch. */
+/* Returns the bytes of scratch for the sums of several parts: [groups, parts, columns]. */
 static inline size_t part_bytes(const sum_cut &cut)
 {
     return cut.parts > 1 ? (size_t)(cut.groups * cut.parts * cut.columns) * sizeof(float) : 0;

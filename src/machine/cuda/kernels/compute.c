@@ -1,4 +1,4 @@
-/* The CUDA machine's tables of kernels. */
+/* The tables of CUDA kernels, and kernels that write FP8 values. */
 #include "machine/cuda/kernels/compute.h"
 #include "machine/cuda/kernels/kernels.h"
 
@@ -36,7 +36,7 @@ static size_t plain_scratch_bytes(const op *o)
     return scratch_of[o->kind] ? scratch_of[o->kind](&c) : 0;
 }
 
-/* Operations that one kernel makes codes in: the format of these, and the operands that are BF16 then. */
+/* Kernels that write FP8 values themselves: the format, and a mask of the operands that must then be BF16. */
 static const struct {
     dtype codes;
     unsigned values;
@@ -48,14 +48,14 @@ static const struct {
     [OP_ROPE_BACKWARD] = { E5M2, 1 },
 };
 
-/* Of heads as wholes, whose halves are whole packs. */
+/* Returns whether whole heads are rotated, and half a head consists of whole packs. */
 static bool rotates_packs(const op *o)
 {
     int64_t d = o->operand[0].tensor.dim[3];
     return o->args.rope.width == d && d % 16 == 0;
 }
 
-/* Does one kernel, or one after another without scratch between them, do it all? By shapes alone. */
+/* Returns whether the operation needs no scratch between computing and FP8. Depends on shapes and formats alone. */
 static bool is_one(const op *o)
 {
     int at = op_encoding(o);
@@ -81,7 +81,7 @@ static void compute_plain(const op *o, void *scratch, size_t bytes, cudaStream_t
     run[o->kind](&c);
 }
 
-/* Codes are made of the output as its format has it, in scratch. */
+/* Computes the output in its format in scratch, then converts it to FP8. */
 static void compute_encoded(const op *o, char *scratch, size_t bytes, cudaStream_t stream)
 {
     encoded_parts part = encoded_parts_of(o, scratch);

@@ -1,13 +1,13 @@
-/* Cross-entropy over a vocabulary of which each rank holds some columns: a block of 512 threads (32 if the row is
- * short) for each row, four strips of 16 bytes in flight a thread (BF16). 8B (8192 rows of 128256, BF16): the partial
- * reads 2.1 GB, the finish reads and writes them, 4.2 GB. About 16 and 21 instructions an element, where the memory of
- * an H100 leaves time for 18 and 35. */
+/* Cross-entropy over a vocabulary whose columns are divided over ranks. One block of 512 threads per row (32 if rows
+ * are short); each thread loads four strips of 16 bytes at a time (BF16). 8B (8192 rows of 128256, BF16): the partial
+ * kernel reads 2.1 GB, the finish kernel reads and writes 4.2 GB. They need about 16 and 21 instructions per element;
+ * the memory of an H100 leaves time for 18 and 35. */
 #include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/kernels/strip.cuh"
 
 enum { THREADS = 512, FLIGHT = 4, SHORT_ROW = 1024, LOSSES = 1024, SUMMERS = 256 };
 
-/* A row's columns here, those of them that are no padding, and where the first stands in the vocabulary. */
+/* This rank's columns, how many of them are no padding, and the vocabulary index of the first. */
 typedef struct {
     const int32_t *label;
     int64_t columns, valid, first;
@@ -22,15 +22,15 @@ static row_rule rule_of(const cuda_call *c)
     return { static_cast<const int32_t *>(c->x[1].data), columns, valid, a.first, a.gradient_scale };
 }
 
-/* The label's column here, or -1. */
+/* Returns the label's column on this rank, or -1. */
 static __device__ __forceinline__ int64_t own_column(const row_rule &r)
 {
     int64_t column = r.label[blockIdx.x] - r.first;
     return column >= 0 && column < r.valid ? column : -1;
 }
 
-/* Calls body(strip, place) for the block's row: strips of `length`, FLIGHT at a time loaded before the first is used,
- * then the elements that fill none. A thread sees its strips in ascending order. */
+/* Calls body(strip, place) for the block's row: first for strips of `length`, of which FLIGHT are loaded before use,
+ * then for the remaining elements. A thread gets its strips in ascending order. */
 template <int length, int threads, typename type, typename body_type>
 static __device__ __forceinline__ void each_strip(const type *x, int64_t n, body_type body)
 {
@@ -47,9 +47,9 @@ static __device__ __forceinline__ void each_strip(const type *x, int64_t n, body
     for (int64_t at = whole + threadIdx.x; at < n; at += threads) body(strip_load<1>(x, at), at);
 }
 
-/* exp_shared for x <= 0, with the hardware's 2^r, |r| <= 1/2, in place of its polynomial: as accurate (2^-22 the one,
- * 2^-24 its argument), and the partial need not wait for arithmetic. Its sum differs from the host's in order anyway;
- * the finish, which waits for memory, keeps the host's bits. A product at the end, not a sum of bits: NaN stays NaN. */
+/* exp_shared for x <= 0, with the hardware's 2^r, |r| <= 1/2, instead of a polynomial. It is as accurate (2^-22, and
+ * 2^-24 from its argument), and the partial kernel stays limited by memory. Its sum has another order than the host's
+ * anyway; the finish kernel keeps the host's bits. The product at the end keeps a NaN; a sum of bits would not. */
 static __device__ __forceinline__ float exp_near(float x)
 {
     x = x < -87.0f ? -87.0f : x;
@@ -58,10 +58,9 @@ static __device__ __forceinline__ float exp_near(float x)
     return exp2_fast(r) * float_from_bits((float_bits(shifted) << 23) + 0x3F800000u);
 }
 
-/* What a thread has read: its maximum, and the sum of e^(x - maximum). Eight terms are added as a tree in FP32, such
- * sums in double. Exponentials are good to 3e-7, and so is what shrinks when a maximum rises; three roundings of the
- * tree and one of the sum are 2.4e-7: the sum is good to 8.4e-7. The finish adds 3e-7 and, where x is up to 16 below
- * the maximum, 2^-21. */
+/* A thread's maximum and sum of e^(x - maximum). Eight terms are added as a tree in FP32, the trees in double. Relative
+ * errors: exponentials 3e-7; rescaling to a larger maximum 3e-7; three roundings in the tree and one of the sum 2.4e-7.
+ * Together 8.4e-7. The finish kernel adds 3e-7, and 2^-21 where x is up to 16 below the maximum. */
 typedef struct {
     float maximum;
     double sum;
@@ -71,7 +70,7 @@ template <int warps> struct row_parts {
     double sum[warps];
 };
 
-/* e^(x - to), 1 where both are the same infinity. */
+/* Returns e^(x - to), or 1 if both are the same infinity. */
 static __device__ __forceinline__ double shrinking(float x, float to)
 {
     return x == to ? 1.0 : static_cast<double>(exp_shared(x - to));
@@ -96,7 +95,7 @@ static __device__ __forceinline__ void add_strip(row_part &p, const strip<type, 
     p.sum += static_cast<double>(tree_sum(term));
 }
 
-/* The block's parts as one, in all threads. */
+/* Joins the parts of all threads of the block. All threads get the result. */
 template <int warps> static __device__ __forceinline__ row_part block_part(row_part p, row_parts<warps> &shared)
 {
     float own = p.maximum;
@@ -114,7 +113,7 @@ template <int warps> static __device__ __forceinline__ row_part block_part(row_p
     return all;
 }
 
-/* out [rows, 3]: a row's maximum, sum of exponentials and own label's logit. */
+/* out [rows, 3]: the row's maximum, sum of exponentials, and the label's logit if it is on this rank. */
 template <typename type, int length, int threads>
 static KERNEL(threads) partial_rows(tensor logits, row_rule r, float *out)
 {
@@ -130,7 +129,7 @@ static KERNEL(threads) partial_rows(tensor logits, row_rule r, float *out)
     out[3 * blockIdx.x + 2] = own < 0 ? 0.0f : widen(x[own]);
 }
 
-/* The row over all ranks, as on the host. */
+/* Joins a row's partial results of all ranks, in the host's order. */
 typedef struct {
     float maximum, sum, label;
 } row_total;
@@ -153,7 +152,7 @@ static __device__ double loss_of(row_total t)
     return log(static_cast<double>(t.sum)) + static_cast<double>(t.maximum) - static_cast<double>(t.label);
 }
 
-/* (softmax - onehot) scale in place of a strip; its element to_own is the label's. */
+/* Replaces a strip of logits by (softmax - onehot) scale. to_own: the label's index in the strip. */
 template <typename type, int length>
 static __device__ __forceinline__ void store_gradient(type *row, int64_t at, const strip<type, length> &x,
                                                       int64_t to_own, row_total t, float factor, float scale)
@@ -166,7 +165,7 @@ static __device__ __forceinline__ void store_gradient(type *row, int64_t at, con
     strip_store(row, at, d);
 }
 
-/* Logits become their gradient, padding 0; row_loss [rows] takes the row's loss. */
+/* Replaces logits by their gradient, and padding by 0. row_loss [rows] gets each row's loss. */
 template <typename type, int length, int threads>
 static KERNEL(threads) finish_rows(tensor logits, row_rule r, const float *partials, int64_t ranks, double *row_loss)
 {
@@ -181,7 +180,7 @@ static KERNEL(threads) finish_rows(tensor logits, row_rule r, const float *parti
     for (int64_t at = r.valid + threadIdx.x; at < r.columns; at += threads) x[at] = zero;
 }
 
-/* loss [b] = sum over positions, in order: a block for each sample brings them, one thread adds. */
+/* loss [b] = sum over positions, in order. Each sample has a block: all threads load, one thread adds. */
 typedef struct {
     double loss[LOSSES];
 } some_losses;

@@ -1,4 +1,4 @@
-/* What kernels share: elements of either format, packs of sixteen bytes, rows of views, sums over warps and blocks. */
+/* Shared by the kernels: elements, packs of 16 bytes, rows of views, and sums over warps and blocks. */
 #pragma once
 #include "base/numeric.h"
 #include "machine/cuda/kernels/ptx.cuh"
@@ -12,8 +12,8 @@ static __device__ __forceinline__ float widen(bf16 x) { return bf16_widen(x.bits
 static __device__ __forceinline__ void narrow(float &to, float x) { to = x; }
 static __device__ __forceinline__ void narrow(bf16 &to, float x) { to.bits = round_bf16(x); }
 
-/* Elements that are moved at once: sixteen bytes, or as many elements of a wider format as the other side's sixteen
- * bytes. BF16 stays in pairs, so that what a thread holds takes no more registers than bytes. */
+/* Elements that are moved at once: 16 bytes, or as many elements as the narrower format of a conversion has in 16
+ * bytes. BF16 stays in pairs, so that it takes no more registers than bytes. */
 template <typename type, int length = 16 / sizeof(type)> struct alignas(16) pack {
     enum { LENGTH = length };
     type of[length];
@@ -32,7 +32,7 @@ template <int length> static __device__ __forceinline__ float get(const pack<bf1
     return float_from_bits(i % 2 ? x.pair[i / 2] & 0xFFFF0000u : x.pair[i / 2] << 16);
 }
 
-/* A whole pack, so that BF16 is rounded in pairs: half an instruction an element, where bf16_round's are seven. */
+/* Rounds a whole pack. BF16 is rounded in pairs: half an instruction per element, where bf16_round takes seven. */
 template <int length> static __device__ __forceinline__ void narrow(pack<float, length> &to, const float (&x)[length])
 {
     for (int i = 0; i < length; i++) to.of[i] = x[i];
@@ -54,8 +54,8 @@ static inline int64_t elements_of(const tensor &t)
 }
 static inline int64_t rows_of(const tensor &t) { return t.dims == 1 ? 1 : elements_of(t) / columns_of(t); }
 
-/* Where row `row` of a view begins, in elements: all dims but the last counted as one; fewer than 2^32 rows. Dims are
- * indexed by constants: a parameter indexed otherwise is copied to the stack. */
+/* Returns the offset of row `row` of a view, in elements. All dims but the last are counted as one; fewer than 2^32
+ * rows. Dims are indexed by constants, because a parameter indexed otherwise is copied to the stack. */
 static __device__ __forceinline__ int64_t row_offset(const tensor &t, int64_t row)
 {
     uint32_t at = static_cast<uint32_t>(row);
@@ -75,7 +75,7 @@ template <typename type> static __device__ __forceinline__ type *row_of(const te
     return static_cast<type *>(t.data) + row_offset(t, row);
 }
 
-/* A row whose format is not known when the kernel is compiled. */
+/* A row whose format is known only at run time. */
 struct line {
     void *data;
     dtype type;
@@ -95,8 +95,8 @@ static __device__ __forceinline__ void put(const line &x, int64_t i, float value
     else static_cast<float *>(x.data)[i] = value;
 }
 
-/* The view with neighbouring dims made one wherever memory allows, the last excepted: most views become matrices, whose
- * rows are found without a division. */
+/* Returns the view with neighbouring dims merged where memory allows, except the last. Most views become matrices, and
+ * finding a row of a matrix needs no division. */
 static inline tensor merged(tensor t)
 {
     for (int i = t.dims - 2; i > 0; i--) {
@@ -117,7 +117,7 @@ static inline bool contiguous(const tensor &t)
     return true;
 }
 
-/* May its rows be moved in packs of `length` elements? */
+/* Returns whether rows can be moved in packs of `length` elements. */
 static inline bool packs(const tensor &t, int64_t length)
 {
     bool all = reinterpret_cast<uintptr_t>(t.data) % 16 == 0 && columns_of(t) % length == 0;
@@ -125,17 +125,17 @@ static inline bool packs(const tensor &t, int64_t length)
     return all;
 }
 
-/* So many parts of `part` cover n. */
+/* Returns how many parts of size `part` cover n. */
 XGSW_SHARED int64_t parts_of(int64_t n, int64_t part) { return (n + part - 1) / part; }
 
-/* The smallest block of whole warps with so many threads, but not above the largest. */
+/* Returns the smallest number of threads in whole warps that is at least `wanted`, but at most `largest`. */
 static inline int threads_for(int64_t wanted, int largest)
 {
     int64_t threads = parts_of(wanted, WARP) * WARP;
     return threads < largest ? (int)threads : largest;
 }
 
-/* The same value in all lanes, added in an order that does not depend on the lane. */
+/* Returns the warp's sum in all lanes. The order of addition does not depend on the lane. */
 static __device__ __forceinline__ float warp_sum(float x)
 {
     for (int distance = WARP / 2; distance > 0; distance /= 2) x += __shfl_xor_sync(0xFFFFFFFFu, x, distance);
@@ -148,7 +148,7 @@ static __device__ __forceinline__ float warp_maximum(float x)
     return x;
 }
 
-/* The block's sum in all threads; `partial` is a float for each warp in shared memory. A barrier before and after. */
+/* Returns the block's sum in all threads. partial: one float per warp in shared memory. Barriers before and after. */
 static __device__ __forceinline__ float block_sum(float x, float *partial)
 {
     int warps = blockDim.x / WARP;

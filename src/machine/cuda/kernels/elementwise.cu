@@ -1,6 +1,5 @@
-/* Filling, copying, adding, and what planted faults do to a tensor. What a step does often moves packs, four in flight
- * in each thread: [8192, 4096] BF16 copied or added moves 134 or 201 MB by 4096 blocks of 256 threads. The rest goes
- * element by element. */
+/* Filling, copying, adding, and planted faults. Frequent cases move packs, four per thread at a time: [8192, 4096] BF16
+ * copied or added moves 134 or 201 MB by 4096 blocks of 256 threads. All other cases go element by element. */
 #include "base/fp8.h"
 #include "machine/cuda/kernels/element.cuh"
 #include "machine/cuda/kernels/kernels.h"
@@ -9,7 +8,7 @@ enum { THREADS = 256, PACKS = 4 };
 
 /* ---- any format ---- */
 
-/* Where element i of a view is, counted slow to fast. */
+/* Returns the offset of element i of a view. Elements are counted with the last dim fastest. */
 static __device__ __forceinline__ int64_t place_of(const tensor &t, int64_t i)
 {
     int64_t place = 0;
@@ -49,12 +48,12 @@ static __device__ void value_set(const tensor &t, int64_t i, double value)
 
 static __device__ __forceinline__ int64_t thread_of_all() { return blockIdx.x * (int64_t)blockDim.x + threadIdx.x; }
 
-/* One thread an element. */
+/* One thread per element. */
 static unsigned blocks_for(int64_t elements) { return (unsigned)parts_of(elements, THREADS); }
 
 /* ---- fill, and planted faults ---- */
 
-/* The same sixteen bytes again and again. */
+/* Writes the same 16 bytes `count` times. */
 KERNEL(THREADS) fill_packs(pack<uint32_t> *to, pack<uint32_t> value, int64_t count)
 {
     for (int k = 0; k < PACKS; k++) {
@@ -84,7 +83,7 @@ static pack<uint32_t> pattern_of(dtype type, double value)
 
 static int64_t bytes_of(dtype type) { return (int64_t)dtype_bytes(type); }
 
-/* A planted fault may fill a view with gaps. */
+/* A view that a planted fault fills may have gaps. */
 void cuda_fill(const cuda_call *c)
 {
     const tensor &t = c->x[0];
@@ -113,7 +112,7 @@ void cuda_scale(const cuda_call *c)
     LAUNCH(scale, blocks_for(n), THREADS, 0, c->stream, c->x[0], n, c->args.scale.factor);
 }
 
-/* The highest exponent bit is the one below the sign. */
+/* Flips the highest exponent bit, which is the one below the sign. */
 KERNEL(WARP) flip(tensor t, int64_t index, int bytes)
 {
     unsigned char *last = static_cast<unsigned char *>(t.data) + (place_of(t, index) + 1) * bytes - 1;
@@ -127,7 +126,7 @@ void cuda_flip(const cuda_call *c)
 
 /* ---- copy ---- */
 
-/* A block's part of the rows: its row, and its first pack or element in it. */
+/* A thread's row, and its first pack or element in that row. */
 struct part {
     int64_t row, at;
 };
@@ -184,7 +183,7 @@ template <typename to_type, typename from_type> KERNEL(THREADS) copy_plain(tenso
     else put_one(y, x);
 }
 
-/* Formats other than F32 and BF16: the host's way, through double; codes alone keep their bits. */
+/* Copies other formats than F32 and BF16 through double, like the host. FP8 values of one format keep their bits. */
 KERNEL(THREADS) copy_values(tensor to, tensor from, bool adds, int64_t n)
 {
     int64_t i = thread_of_all();
@@ -193,7 +192,7 @@ KERNEL(THREADS) copy_values(tensor to, tensor from, bool adds, int64_t n)
     else if (i < n) value_set(to, i, value_at(from, i) + (adds ? value_at(to, i) : 0.0));
 }
 
-/* Blocks that cover rows in parts of THREADS x each items of `length` elements. */
+/* Blocks that cover the rows in parts of THREADS x each items. An item has `length` elements. */
 typedef struct {
     int threads, parts, blocks;
 } cut;
@@ -216,7 +215,7 @@ static void copy_floats(const tensor &to, const tensor &from, bool adds, cudaStr
 
 static bool is_float(const tensor &t) { return t.type == F32 || t.type == BF16; }
 
-/* A contiguous tensor as one row, perhaps as words, whose bits a copy leaves alone. */
+/* Returns a contiguous tensor as one row, or as a row of 32-bit words, whose bits a copy does not change. */
 static tensor flat(const tensor &t, bool words)
 {
     int64_t n = elements_of(t);
@@ -228,7 +227,7 @@ static bool in_words(const tensor &t)
     return reinterpret_cast<uintptr_t>(t.data) % 4 == 0 && elements_of(t) * bytes_of(t.type) % 4 == 0;
 }
 
-/* Rows that lie behind each other in both are one longer row: heads of a fused product, most of all. */
+/* Returns whether the last two dims are contiguous, so that they can be merged. Mostly heads of a fused product are. */
 static bool folds(const tensor &t)
 {
     return t.dims > 1 && t.stride[t.dims - 1] == 1 && t.stride[t.dims - 2] == t.dim[t.dims - 1];
@@ -299,7 +298,7 @@ void cuda_add(const cuda_call *c)
     with_type(c->x[0].type, [&](auto zero) { add_of<decltype(zero)>(c); });
 }
 
-/* Part after part in FP32; what a thread reads of several parts is in flight at once. */
+/* Adds the parts in order in FP32. Loads of several parts are in flight at once. */
 template <typename to_type, typename from_type>
 KERNEL(THREADS)
 sum_parts_packs(tensor to, const from_type *parts, int count, int64_t apart, int blocks_a_row)
@@ -358,7 +357,7 @@ void cuda_sum_parts(const cuda_call *c)
               [&](auto y) { with_type(c->x[1].type, [&](auto x) { sum_parts_of<decltype(y), decltype(x)>(c); }); });
 }
 
-/* In order, so by one thread; there are as many terms as sequences in a microbatch. */
+/* Adds in order, therefore with one thread. There is one term per sequence of a microbatch. */
 KERNEL(WARP) sum(double *out, bool adds, const double *x, int64_t n)
 {
     if (threadIdx.x > 0) return;

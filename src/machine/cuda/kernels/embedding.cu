@@ -1,20 +1,20 @@
-/* Rows of the embedding table by token, with those of positions, and the sums of their gradients. Forward and backward
- * move each row once, a block of 256 threads for 2048 of its columns, one strip of 8 a thread. 8B (8192 tokens, 128256
- * x 4096, BF16): forward 134 MB in 16384 blocks; backward 67 MB of d_out and, of the gradient, 134 MB (UPDATE: rows
- * with tokens only) or 1.05 GB (WRITE). */
+/* Rows of the embedding table by token, plus rows of position embeddings, and the sums of their gradients. Each row is
+ * moved once. A block of 256 threads has 2048 columns of a row, a thread a strip of 8. 8B (8192 tokens, 128256 x 4096,
+ * BF16): forward 134 MB in 16384 blocks; backward reads 67 MB of d_out, and moves 134 MB (UPDATE: only rows with
+ * tokens) or 1.05 GB (WRITE) of the gradient. */
 #include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/kernels/strip.cuh"
 
 enum { THREADS = 256 };
 
-/* Where tokens [s, b] stand, and the rows that are added to theirs; absent: none. */
+/* The place of tokens [s, b], and the position rows that are added. An absent table adds nothing. */
 typedef struct {
     tensor table;
     position_args place;
     int64_t length, batch;
 } added_rows;
 
-/* out [token] = table [row], or 0 where the row is not held here. */
+/* out [token] = table [row], or 0 if this rank does not hold the row. */
 template <typename from_type, typename to_type, int length>
 static KERNEL(THREADS) embedding_rows(const int32_t *token, tensor table, tensor out, int64_t first, added_rows added)
 {
@@ -52,15 +52,15 @@ XGSW_EXTERN void cuda_embedding_forward(const cuda_call *c)
     });
 }
 
-/* Tokens by row. A row's tokens stand in order[begin[row] ..], count[row] of them, in position order. Where a row's
- * list lies and which of its tokens arrived first depend on timing; what order holds of a row does not. */
+/* Tokens sorted by row. The tokens of a row are order[begin[row] ..], count[row] of them, in position order. begin and
+ * arrival depend on timing, but the order within a row does not. */
 typedef struct {
     const int32_t *token;
     int64_t first, rows, tokens;
     unsigned *count, *begin; /* [rows]; begin only where count > 0 */
     unsigned *arrival, *list,
-        *order;     /* [tokens]: number of arrival in its row; positions as they arrived; and in order */
-    unsigned *used; /* positions given to lists */
+        *order;     /* [tokens]: arrival number in its row; positions by arrival; positions in order */
+    unsigned *used; /* entries of list in use */
 } by_row;
 
 static __device__ __forceinline__ int64_t thread_number()
@@ -68,7 +68,7 @@ static __device__ __forceinline__ int64_t thread_number()
     return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
 
-/* The row of token i if it is held here, or -1. */
+/* Returns the row of token i, or -1 if this rank does not hold it. */
 static __device__ __forceinline__ int64_t held_row(const by_row &s, int64_t i)
 {
     int64_t row = i < s.tokens ? s.token[i] - s.first : -1;
@@ -88,7 +88,7 @@ static KERNEL(THREADS) count_tokens(by_row s)
     if (row >= 0) s.arrival[i] = atomicAdd(&s.count[row], 1u);
 }
 
-/* The first to arrive takes places for all. */
+/* The first token of a row reserves places for all tokens of that row. */
 static KERNEL(THREADS) place_lists(by_row s)
 {
     int64_t i = thread_number(), row = held_row(s, i);
@@ -113,7 +113,7 @@ static KERNEL(THREADS) order_lists(by_row s)
     s.order[s.begin[row] + before] = static_cast<unsigned>(i);
 }
 
-/* One strip of gradient row (+)= the FP32 sum of its tokens' rows, rounded once. */
+/* Sets one strip of a gradient row to the FP32 sum of its tokens' rows, or adds it. Rounds once. */
 template <typename from_type, typename to_type, int length>
 static __device__ __forceinline__ void sum_strip(const by_row &s, const tensor &d_out, to_type *place, int64_t row,
                                                  int64_t at, bool update)
@@ -133,7 +133,7 @@ static __device__ __forceinline__ void sum_strip(const by_row &s, const tensor &
     strip_store(place, at, sum);
 }
 
-/* UPDATE: a block for each token, at work if it was the first of its row to arrive. WRITE: a block for each row. */
+/* UPDATE: one block per token, of which only a row's first arrival works. WRITE: one block per row. */
 template <typename from_type, typename to_type, int length>
 static KERNEL(THREADS) sum_rows(by_row s, tensor d_out, tensor gradient, int64_t columns, bool update)
 {

@@ -1,4 +1,4 @@
-/* Codes of FP8: made of values, transposed, and the scales of the next step. */
+/* FP8 values: quantization, transposition, and the scales of the next step. */
 #include "machine/cuda/kernels/fp8_tiles.cuh"
 
 /* ---- quantize ---- */
@@ -85,7 +85,7 @@ struct largest_parts {
     int32_t most[TILE_WARPS][WARP];
 };
 
-/* A warp reads every eighth step of 32 tensors; without a history there is none to read. */
+/* Each warp reads every eighth step of the history of 32 tensors. Without a history, nothing is read. */
 static KERNEL(TILE_THREADS) scale_tensors(amax_history h)
 {
     SHARED(largest_parts, parts);

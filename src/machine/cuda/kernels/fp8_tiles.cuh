@@ -1,11 +1,11 @@
-/* Codes of values [m, n] that a source reads or computes, each once: a block takes a tile of 128 rows and 128 columns,
- * a thread eight columns of four rows at a time. Codes are transposed four by four in registers and, in words of four
- * rows, through shared memory, so that 128 bytes of a column are written together: [8192, 4096] BF16 becomes codes and
- * their copy, 134 MB, in 2048 blocks of 256.
+/* Makes FP8 values of values [m, n] that a source reads or computes once each. A block has a tile of 128 x 128, a
+ * thread eight columns of four rows at a time. FP8 values are transposed four by four in registers, then as words of
+ * four rows through shared memory, so that 128 bytes of a column are written together. [8192, 4096] BF16 becomes FP8
+ * and its transposed copy, 134 MB in total, in 2048 blocks of 256 threads.
  *
- * A source has value, the format that its values are rounded to before they become codes; FORMAT, that of the codes;
- * load, what a strip is made of; values, which makes PARTS strips of it, one in each part of its tile; and AHEAD: so
- * many times four rows are loaded before the first is used. */
+ * A source has: value, the format that its values are rounded to first; FORMAT, the FP8 format; load, which reads the
+ * data of a strip; values, which computes PARTS strips from it, one for each part of its tile; AHEAD, how often four
+ * rows are loaded before the first is used. */
 #pragma once
 #include "base/fp8.h"
 #include "machine/cuda/kernels/codes.cuh"
@@ -14,25 +14,25 @@
 
 enum { TILE_THREADS = 256, TILE_WARPS = TILE_THREADS / WARP, TILE = 128, QUAD = 4, PACK = 16 };
 
-/* Threads across a part of a tile, the rows that all take at once, and how often. */
+/* Threads across one part of a tile, rows that all threads cover at once, and rounds. */
 template <int PARTS> struct shape {
     enum { WIDTH = TILE / PARTS, ACROSS = WIDTH / STRIP, DOWN = TILE_THREADS / ACROSS * QUAD, ROUNDS = TILE / DOWN };
 };
 
-/* Words of a column lie one number apart from a power of two: threads that write or read together meet in few banks. */
+/* A column has 33 words, not a power of two, so that threads that read or write together use different banks. */
 struct code_tile {
-    uint32_t word[TILE][TILE / QUAD + 1]; /* of a column, four rows */
+    uint32_t word[TILE][TILE / QUAD + 1]; /* four rows of a column */
     int32_t amax[TILE_WARPS];
     uint32_t counts[TILE_WARPS];
 };
 
-/* Tiles of groups of rows: row r of group g is row g * apart + r * step of the whole. padded: rows of the transposed
- * copy. run: in two parts, the parts of a tile are so many columns apart, and so many lie between those of one part. */
+/* Tiles of groups of rows. Row r of group g is row g * apart + r * step of the matrix. padded: row length of the
+ * transposed copy. run: if PARTS is 2, the matrix has `run` columns of part 0, then `run` of part 1, in turns. */
 struct tiling {
     int64_t groups, rows, columns, padded, apart, step;
     unsigned across, down, run;
 };
-/* A block's tile; rows, columns, padded: how much of it there is, columns in each part. */
+/* A block's tile. rows, columns, padded: how much of it exists; columns of each part. */
 struct tile_place {
     int64_t group, row, column;
     int rows, columns, padded;
@@ -65,7 +65,7 @@ template <int PARTS> static __device__ __forceinline__ tile_place place_of(const
              within(t.padded - row, TILE) };
 }
 
-/* Of the matrix, from that of the tile. */
+/* Returns the matrix column of a tile column. */
 template <int PARTS>
 static __device__ __forceinline__ int64_t column_of(const tiling &t, const tile_place &p, int column)
 {
@@ -75,7 +75,7 @@ static __device__ __forceinline__ int64_t column_of(const tiling &t, const tile_
     return in_part / t.run * PARTS * (int64_t)t.run + in_part % t.run + part * (int64_t)t.run;
 }
 
-/* `row` + k * step of a view; one that is packed is a matrix. */
+/* Returns row `row` + k * step of a view. If packed, the view is a matrix. */
 template <bool packed, typename type>
 static __device__ __forceinline__ type *row_at(const tensor &t, int64_t row, int k, int64_t step)
 {
@@ -83,7 +83,7 @@ static __device__ __forceinline__ type *row_at(const tensor &t, int64_t row, int
                   : row_of<type>(t, row + k * step);
 }
 
-/* A thread's strips: of rows first + k * step, from that column on, of which `columns` are left. */
+/* A thread's strips: in rows first + k * step, from `column` on. columns: how many are left in the row. */
 struct strip_place {
     int64_t first, step, column;
     int columns;
@@ -95,7 +95,7 @@ struct strip_place {
     }
 };
 
-/* ---- strips: eight neighbours of a row, of which there are `columns`; the rest are zero ---- */
+/* ---- strips: eight neighbours of a row; `columns` of them exist, the rest are zero ---- */
 
 static __device__ __forceinline__ void put(pack<float, STRIP> &x, int i, float from) { x.of[i] = from; }
 static __device__ __forceinline__ void put(pack<bf16, STRIP> &x, int i, bf16 from)
@@ -132,7 +132,7 @@ static __device__ __forceinline__ void codes_store(uint8_t *row, int columns, co
 
 /* ---- transposing ---- */
 
-/* Four rows of eight codes, at that row and column of the tile. */
+/* Stores four rows of eight FP8 values, transposed, at that row and column of the tile. */
 static __device__ __forceinline__ void tile_put(code_tile &t, int row, int column, const code_words (&x)[QUAD])
 {
     for (int half = 0; half < 2; half++) {
@@ -157,7 +157,7 @@ template <bool packed> static __device__ __forceinline__ void pack_store(uint8_t
     for (int i = 0; !packed && i < PACK; i++) to[i] = (uint8_t)(x.of[i / 4] >> i % 4 * 8);
 }
 
-/* The tile's columns become rows of the copy, which is padded to whole packs. */
+/* Writes the tile's columns as rows of the transposed copy, which is padded to whole packs. */
 template <int PARTS, bool packed>
 static __device__ __forceinline__ void tile_write(const tensor &out, const code_tile &t, const tiling &cut,
                                                   const tile_place &p)
@@ -174,10 +174,10 @@ static __device__ __forceinline__ void tile_write(const tensor &out, const code_
     }
 }
 
-/* ---- codes of what a source gives ---- */
+/* ---- FP8 values of a source ---- */
 
 struct encoding_call {
-    tensor codes, transposed; /* one may be absent */
+    tensor codes, transposed; /* one of them may be absent */
     tiling cut;
     const float *scale;
     int32_t *amax;
@@ -185,7 +185,7 @@ struct encoding_call {
     dtype format;
 };
 
-/* As many as there are columns; they are rounded to their format before all else. */
+/* Makes FP8 values of a strip of which `columns` exist. Rounds to the source's format first. */
 template <typename source, bool packed>
 static __device__ __forceinline__ code_words encode(const float (&given)[STRIP], int columns, float scale, found &f)
 {
@@ -215,7 +215,7 @@ template <int PARTS> static __device__ __forceinline__ tile_share share_of_tile(
     return { p, at, column, down, q.scale ? *q.scale : 1.0f, {} };
 }
 
-/* Four rows from that one of the share's on. Padding is zero under every scale. */
+/* Encodes four rows from row `row` of the share on. Padding stays zero under every scale. */
 template <typename source, bool packed>
 static __device__ __forceinline__ void encode_rows(const encoding_call &q, tile_share &s, int row,
                                                    const typename source::given *given, code_tile &tile)
@@ -260,7 +260,7 @@ template <typename source, bool packed> static KERNEL(TILE_THREADS) encode_tiles
     if (q.counts) join_counts(q.counts, s.seen.counts, q.cut.groups * q.cut.rows * q.cut.columns, tile.counts);
 }
 
-/* Is it a matrix whose rows begin at multiples of so many bytes, or absent? */
+/* Returns whether the tensor is a matrix whose rows begin at multiples of `bytes`, or absent. */
 static bool aligned(const tensor &t, int64_t bytes, int64_t element)
 {
     bool all = t.dims <= 2 && reinterpret_cast<uintptr_t>(t.data) % (uintptr_t)bytes == 0;
@@ -268,7 +268,7 @@ static bool aligned(const tensor &t, int64_t bytes, int64_t element)
     return all;
 }
 
-/* Of values [rows, columns] the operands of codes from that one on (kernels.h, encoding). */
+/* Returns the FP8 operands, from operand `at` on, for values [rows, columns] (kernels.h, encoding). */
 static encoding_call encoding_of(const cuda_call *c, int at, int64_t rows, int64_t columns)
 {
     enum { CODES, TRANSPOSED, SCALE, AMAX, COUNTS };
@@ -284,7 +284,7 @@ static encoding_call encoding_of(const cuda_call *c, int at, int64_t rows, int64
 }
 static inline bool makes_codes(const cuda_call *c, int at) { return c->x[at].dims > 0 || c->x[at + 1].dims > 0; }
 
-/* packs: may the source's operands be read in packs? */
+/* packs: whether the source's operands can be read in packs. */
 template <typename source>
 static void encode_values(const encoding_call &e, const source &from, bool packs, cudaStream_t stream)
 {

@@ -1,8 +1,8 @@
-/* silu(gate) * up and gelu(gate) * up, gate and up being the halves of one row (Shazeer 2020); bit-equal to the host. A
- * thread takes one pack of columns, so two loads in flight forward and three backward. [8192, 2 x 14336] BF16: forward
- * 705 MB, backward 1174 MB, both by 57344 blocks of 256 threads, seven a row. The sigmoid is the host's polynomial and
- * rounded division, so that bits agree: some 33 and 40 instructions an element, where an H100's memory leaves time for
- * 53 and 88; ex2 and rcp would bring nothing. */
+/* silu(gate) * up and gelu(gate) * up, where gate and up are the halves of one row (Shazeer 2020). Bit-equal to the
+ * host. A thread has one pack of columns: two loads at once forward, three backward. [8192, 2 x 14336] BF16: forward
+ * 705 MB, backward 1174 MB, by 57344 blocks of 256 threads, seven per row. The sigmoid uses the host's polynomial and
+ * rounded division, so that bits agree: about 33 and 40 instructions per element, while an H100's memory leaves time
+ * for 53 and 88. Approximate ex2 and rcp would gain nothing. */
 #include "machine/cuda/kernels/fp8_tiles.cuh"
 
 enum { THREADS = 256 };
@@ -22,7 +22,7 @@ struct geglu {
     }
 };
 
-/* A block's part of a row; rows are cut into so many parts. */
+/* A block's part of a row. Each row is cut into `parts`. */
 static __device__ __forceinline__ int64_t part_row(int parts) { return (int)blockIdx.x / parts; }
 static __device__ __forceinline__ int64_t part_column(int parts)
 {
@@ -79,7 +79,7 @@ template <typename rule> KERNEL(THREADS) gated_backward_plain(tensor gate_up, te
     put(to, half + at, g.up);
 }
 
-/* ---- with codes in place of values (fp8_tiles.cuh) ---- */
+/* ---- FP8 output (fp8_tiles.cuh) ---- */
 
 template <typename rule> struct gated_values {
     enum { PARTS = 1, AHEAD = 1, FORMAT = E4M3 };
@@ -101,7 +101,7 @@ template <typename rule> struct gated_values {
     }
 };
 
-/* Both halves of a row at once, in the parts of a tile. */
+/* The two halves of a row are the parts of a tile. */
 template <typename rule> struct gated_gradients {
     enum { PARTS = 2, AHEAD = 1, FORMAT = E5M2 };
     using value = bf16;
@@ -145,7 +145,7 @@ template <typename rule> static void encode_backward(const cuda_call *c, int at)
                   aligned(gate_up, 16, sizeof(bf16)) && aligned(d_out, 16, sizeof(bf16)), c->stream);
 }
 
-/* Blocks of so many threads, one pack (or, plain, one column) each; `half` has the rows and columns of one half. */
+/* Blocks of `threads` threads with one pack each (plain kernels: one column). half: has the shape of one half. */
 typedef struct {
     int threads, parts, blocks;
 } cut;

@@ -1,6 +1,6 @@
-/* gelu of a product and its bias (Hendrycks & Gimpel 2016); its elements are bit-equal to the host's. Forward as in
- * gated.cu: a thread a strip of columns. Backward goes down the rows, as it also sums its columns, the bias' gradient:
- * [8192, 6144] BF16 302 MB by 6 x 64 blocks of 128 threads. */
+/* gelu of a product plus its bias (Hendrycks & Gimpel 2016). Elements are bit-equal to the host's. Forward: one thread
+ * per strip of columns, as in gated.cu. Backward also sums its columns, the gradient of the bias, so a thread goes down
+ * the rows: [8192, 6144] BF16 302 MB by 6 x 64 blocks of 128 threads. */
 #include "machine/cuda/kernels/column_sums.cuh"
 #include "machine/cuda/kernels/fp8_tiles.cuh"
 
@@ -54,7 +54,7 @@ template <typename type> static void forward_of(const cuda_call *c)
     else LAUNCH((gelu_forward_rows<type, 1>), blocks, SUM_THREADS, 0, c->stream, x, bias, out, columns, strips);
 }
 
-/* ---- with codes in place of values (fp8_tiles.cuh) ---- */
+/* ---- FP8 output (fp8_tiles.cuh) ---- */
 
 struct gelu_values {
     enum { PARTS = 1, AHEAD = 1, FORMAT = E4M3 };

@@ -1,12 +1,12 @@
-/* Normal numbers of the definitions into one rank's part of a logical matrix. Philox alone counts, about 110
- * instructions an element: 35 ms of an H100 for 8B. A block of 256 threads writes 2048 columns of a row. */
+/* Normal random numbers for one rank's part of a logical matrix (src/DEFINITIONS.md). Only Philox costs time: 110
+ * instructions per element, 35 ms of an H100 for 8B. A block of 256 threads writes 2048 columns of a row. */
 #include "base/random.h"
 #include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/kernels/strip.cuh"
 
 enum { THREADS = 256 };
 
-/* What lies beyond the logical matrix becomes 0. Blocks: `parts` for each row. */
+/* Elements outside the logical matrix become 0. There are `parts` blocks per row. */
 template <typename type, int length>
 static KERNEL(THREADS) initialize_rows(tensor out, int64_t columns, unsigned parts, initialize_args a)
 {

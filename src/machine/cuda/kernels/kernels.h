@@ -1,4 +1,4 @@
-/* kernels/: kernels with their launchers, cuda_NAME for each kind of operation; C and C++ both take this file. */
+/* kernels/: kernels and their launchers, cuda_NAME for each kind of operation. C and C++ both include this file. */
 #pragma once
 #include "base/op_kinds.h"
 #include "machine/cuda/device/call.h"
@@ -6,7 +6,7 @@
 #define CUDA_KERNEL(constant, name) XGSW_EXTERN void cuda_##name(const cuda_call *c);
 OPS_COMPUTED(CUDA_KERNEL)
 
-/* Of the kernels that need scratch. */
+/* Bytes of scratch of the kernels that need it, from shapes alone. */
 XGSW_EXTERN size_t cuda_matmul_scratch(const cuda_call *c);
 XGSW_EXTERN size_t cuda_embedding_backward_scratch(const cuda_call *c);
 XGSW_EXTERN size_t cuda_norm_backward_scratch(const cuda_call *c);

@@ -1,15 +1,15 @@
-/* How kernels are declared and launched. The tests' emulator has a file of this name in place of it. Rules that it
- * relies on: a kernel is launched by LAUNCH only; its shared memory is one struct, taken by SHARED; launch parameters
- * follow from shapes only; every thread of a block reaches every barrier; shuffles take the full mask. */
+/* Declaration and launch of kernels. The tests' emulator replaces this file. It relies on these rules: kernels are
+ * launched by LAUNCH only; shared memory is one struct, obtained by SHARED; launch parameters depend on shapes only;
+ * every thread of a block reaches every barrier; shuffles use the full mask. */
 #pragma once
 #include "machine/cuda/device/call.h"
 
 enum { WARP = 32 };
 
-/* KERNEL(256) name(arguments): a kernel of blocks of at most so many threads. */
+/* KERNEL(256) name(arguments): a kernel with blocks of at most 256 threads. */
 #define KERNEL(threads) __global__ void __launch_bounds__(threads)
 
-/* The block's shared memory as one struct of that type. */
+/* Names the block's shared memory, as one struct of that type. */
 #define SHARED(type, name)                                                                                             \
     extern __shared__ __align__(128) unsigned char shared_memory[];                                                    \
     type &name = *reinterpret_cast<type *>(shared_memory)
@@ -23,7 +23,7 @@ static void launch(const char *name, void (*kernel)(formal...), dim3 grid, int b
     cuda_check(cudaGetLastError(), name, __FILE__, __LINE__);
 }
 
-/* LAUNCH(kernel, grid, threads, bytes of shared memory, stream, arguments...). Templates: LAUNCH((kernel<a, b>), ...).
- */
+/* LAUNCH(kernel, grid, threads, bytes of shared memory, stream, arguments...). Parenthesize kernels with template
+ * commas: LAUNCH((kernel<a, b>), ...). */
 #define LAUNCH(kernel, grid, block, shared, stream, ...)                                                               \
     launch(#kernel, kernel, grid, block, shared, stream, __VA_ARGS__)

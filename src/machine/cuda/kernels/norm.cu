@@ -1,5 +1,5 @@
-/* RMSNorm (Zhang & Sennrich 2019) and LayerNorm (CENTRED; Ba et al. 2016), with an optional addition before them.
- * [8192, 4096] BF16 with addition: 268 MB (x, delta, sum, out) by 8192 blocks of 128 threads. */
+/* RMSNorm (Zhang & Sennrich 2019) and LayerNorm (CENTRED; Ba et al. 2016), optionally of a sum x + delta. [8192, 4096]
+ * BF16 with a sum: 268 MB (x, delta, sum, out) by 8192 blocks of 128 threads. */
 #include "machine/cuda/kernels/fp8_tiles.cuh"
 #include "machine/cuda/kernels/norm_rows.cuh"
 
@@ -16,7 +16,7 @@ static __device__ __forceinline__ float rstd_of(const forward_call &c, float squ
     return 1.0f / sqrtf(squares / (float)c.n + c.epsilon);
 }
 
-/* x += delta, rounded, and the sum of the squares of what it is then. */
+/* x += delta, rounded to x's format. */
 template <typename type, int PACKS>
 static __device__ __forceinline__ void add(pack<type> (&x)[PACKS], const pack<type> (&delta)[PACKS])
 {
@@ -43,7 +43,7 @@ template <typename type, int PACKS> static __device__ __forceinline__ float sum_
     return sum;
 }
 
-/* Of the differences from the mean, of the columns that there are. */
+/* Returns the sum of squared differences from the mean over the existing columns. */
 template <typename type, int PACKS>
 static __device__ __forceinline__ float squares_around(float mean, const pack<type> (&x)[PACKS], int n)
 {
@@ -119,7 +119,7 @@ static void forward_of(const forward_call &c, bool fast, int rows, cudaStream_t 
     else LAUNCH(norm_forward_plain<CENTRED>, rows, PLAIN_THREADS, sizeof(warp_sums), stream, c);
 }
 
-/* ---- with codes in place of values (fp8_tiles.cuh), when rows have their statistics ---- */
+/* ---- FP8 output (fp8_tiles.cuh), after the rows' statistics are known ---- */
 
 template <bool CENTRED> struct norm_values {
     enum { PARTS = 1, AHEAD = 1, FORMAT = E4M3 };

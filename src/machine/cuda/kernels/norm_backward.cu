@@ -1,22 +1,22 @@
-/* Backward of RMSNorm and LayerNorm (CENTRED). With unit = x rstd and d_unit = d_out gain,
- * dx = rstd (d_unit - unit mean(d_unit unit)), d gain = sum over rows of d_out unit; centred: x less its mean, gain
- * more by 1, dx less by rstd mean(d_unit), d bias = sum over rows of d_out. [8192, 4096] BF16, added to dx: 268 MB
- * (d_out, x, dx twice) by 264 blocks of 512 threads, each of which fetches its next row before it sums the present one,
- * and 8 MB for the gain's gradient. */
+/* Backward of RMSNorm and LayerNorm (CENTRED). With unit = x rstd and d_unit = d_out gain:
+ * dx = rstd (d_unit - unit mean(d_unit unit)), d gain = sum over rows of d_out unit. CENTRED: x minus its mean replaces
+ * x, 1 + gain replaces gain, dx is smaller by rstd mean(d_unit), d bias = sum over rows of d_out. [8192, 4096] BF16,
+ * added to dx: 268 MB (d_out, x, dx twice) and 8 MB for the gain's gradient, by 264 blocks of 512 threads. Each block
+ * loads its next row before it sums the current one. */
 #include "machine/cuda/kernels/norm_rows.cuh"
 
-/* Two for each multiprocessor of an H100, and no more anywhere, so that sums have one order. */
+/* Two per multiprocessor of an H100, and at most as many on every device, so that the order of sums is the same. */
 enum { BACKWARD_BLOCKS = 264 };
 
 struct backward_call {
     tensor d_out, x, gain, dx;
     const float *rstd, *mean;
-    float *partial; /* [blocks, n] of the gain; centred: then of the bias */
+    float *partial; /* [blocks, n] for the gain; CENTRED: the same for the bias after it */
     int rows, n;
     bool adds;
 };
 
-/* Of a row: sums of d_unit x, and of d_unit. */
+/* A row's sums of d_unit x, and of d_unit. */
 struct row_sums {
     float slope, constant;
 };
@@ -45,7 +45,7 @@ struct row_statistics {
     float mean, rstd;
 };
 
-/* x and gain as the formulas take them. */
+/* Return x and gain as the formulas use them. */
 template <bool CENTRED> static __device__ __forceinline__ float around(float x, float mean)
 {
     return CENTRED ? x - mean : x;
@@ -55,7 +55,7 @@ template <bool CENTRED> static __device__ __forceinline__ float whole(float gain
     return CENTRED ? 1.0f + gain : gain;
 }
 
-/* A row of the gradient of the output, and of the input. */
+/* A row of d_out and of x. */
 template <typename type, int PACKS> struct held {
     pack<type> d[PACKS], x[PACKS];
 };
@@ -67,8 +67,8 @@ static __device__ __forceinline__ void fetch_both(held<type, PACKS> &to, const b
     fetch(to.x, c.x, row, c.n);
 }
 
-/* The row's parts of the gradients of gain and bias are added to theirs: sums of the gain's columns, then of the
- * bias's; returns this thread's part of the row's sums. */
+/* Adds the row's contributions to the gradients: sums has the gain's columns first, then the bias's. Returns this
+ * thread's part of the row's sums. */
 template <bool CENTRED, typename type, int PACKS>
 static __device__ __forceinline__ row_sums project(const held<type, PACKS> &row, const pack<type> (&gain)[PACKS],
                                                    row_statistics of, float *sums)
@@ -120,16 +120,16 @@ static __device__ __forceinline__ void store_sums(const backward_call &c, float 
     }
 }
 
-/* Each thread's sums over rows: in registers, or for the longest rows here, where lengths that are no multiple of 32
- * words keep threads out of each other's banks. The longest take 156 KiB, which not every GPU has. */
+/* Each thread's sums over rows are in registers, but in shared memory for the longest rows. There, lengths that are no
+ * multiple of 32 words avoid bank conflicts. The longest rows take 156 KiB, which not every GPU has. */
 template <typename type, int PACKS, bool CENTRED, bool LONGEST, int THREADS> struct backward_shared {
     enum { OF_GAIN = PACKS * pack<type>::LENGTH, SUMS = CENTRED ? 2 * OF_GAIN : OF_GAIN };
     warp_sums partial[2];
     float sums[LONGEST ? THREADS : 1][SUMS + 4];
 };
 
-/* Rows blockIdx, blockIdx + blocks, ... The next row is on its way while this one is summed; the longest leave no
- * registers for that, nor for gain and dx meanwhile. */
+/* Processes rows blockIdx, blockIdx + blocks, ... The next row is loaded during the current one. The longest rows leave
+ * no registers for that: they load gain twice, and dx late. */
 template <typename type, int PACKS, bool CENTRED, bool LONGEST, int THREADS>
 KERNEL(THREADS)
 norm_backward_packs(backward_call c)
@@ -159,7 +159,7 @@ norm_backward_packs(backward_call c)
     if (CENTRED) store_sums<type, PACKS>(c, c.partial + gridDim.x * (int64_t)c.n, sums + shared_type::OF_GAIN);
 }
 
-/* A row of the plain kernel; each thread adds to its own columns of the block's sums. */
+/* Processes a row in the plain kernel. Each thread adds to its own columns of the block's sums. */
 template <bool CENTRED>
 static __device__ __forceinline__ void plain_row(const backward_call &c, int row, float *gain_sum, float *bias_sum,
                                                  warp_sums (&partial)[2])
@@ -195,8 +195,8 @@ template <bool CENTRED> KERNEL(PLAIN_THREADS) norm_backward_plain(backward_call 
         plain_row<CENTRED>(c, row, gain_sum, bias_sum, shared.partial);
 }
 
-/* The blocks' sums of one column a lane: each warp adds an equal share of the blocks in order, then the first one the
- * shares. */
+/* Each lane adds the blocks' sums of one column. Each warp adds an equal share of the blocks in order, then the first
+ * warp adds the shares. */
 struct lane_sums {
     float of[WARP][WARP];
 };
@@ -245,7 +245,7 @@ size_t cuda_norm_backward_scratch(const cuda_call *o)
     return (size_t)(gradients * backward_blocks(rows_of(o->x[1])) * columns_of(o->x[1])) * sizeof(float);
 }
 
-/* The gradient that operand `which` is, from the blocks' sums. */
+/* Computes the gradient in operand `which` from the blocks' sums. */
 static void sum_blocks(const cuda_call *o, int which, const float *partial, int blocks, int n)
 {
     LAUNCH(norm_gain_sum, (unsigned)parts_of(n, WARP), LARGEST_BLOCK, sizeof(lane_sums), o->stream,

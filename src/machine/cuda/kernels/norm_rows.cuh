@@ -1,5 +1,5 @@
-/* Rows of a norm's matrices, which a block holds in registers: each element is read once and written once. Rows of
- * mixed formats, odd length or alignment take plain kernels. */
+/* Rows of a norm's matrices, held in the registers of a block. Each element is read once and written once. Rows of
+ * mixed formats, odd length or alignment use plain kernels. */
 #pragma once
 #include "machine/cuda/kernels/element.cuh"
 #include "machine/cuda/kernels/kernels.h"
@@ -10,7 +10,7 @@ struct warp_sums {
     float of[WARP];
 };
 
-/* This thread's packs of a row of n columns: every blockDim-th one; zeros beyond the end. */
+/* Returns this thread's k-th pack of a row of n columns. Threads' packs alternate. Zeros beyond the end. */
 template <typename type> static __device__ __forceinline__ pack<type> fetch_one(const tensor &t, int row, int n, int k)
 {
     const pack<type> *from =
@@ -35,10 +35,10 @@ static __device__ __forceinline__ void store(const tensor &t, int row, int n, co
     }
 }
 
-/* The floats of an operand, NULL of an absent one, whatever it holds. */
+/* Returns an operand's data as floats, or NULL if it is absent. */
 static inline float *floats_of(const tensor &t) { return t.dims > 0 ? static_cast<float *>(t.data) : NULL; }
 
-/* Matrices of one format, in packs. An absent operand is like the others. */
+/* Returns whether all are matrices of one format that can be moved in packs. Absent operands are ignored. */
 static inline bool uniform(const tensor *all, int count)
 {
     for (int i = 0; i < count; i++)

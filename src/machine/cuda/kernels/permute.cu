@@ -1,5 +1,5 @@
-/* Rows of tokens to the experts' buffers, and back as weighted sums; bit-equal to the host but for the weights'
- * gradients. A block of 256 threads has a row, or 2048 of its columns, one strip of 8 a thread. 2048 tokens of 6144,
+/* Copies rows of tokens to the experts' buffers, and back as weighted sums. Bit-equal to the host, except the weights'
+ * gradients. A block of 256 threads has a row, or 2048 of its columns; a thread has strips of 8. 2048 tokens of 6144,
  * 4096 rows, BF16: permute 75 MB in 12288 blocks, unpermute 75 MB in 6144, backward 126 MB in 4096. */
 #include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/kernels/strip.cuh"
@@ -14,7 +14,7 @@ static __device__ __forceinline__ int64_t first_column(int length)
     return (static_cast<int64_t>(blockIdx.y) * THREADS + threadIdx.x) * length;
 }
 
-/* Does the number of a choice name a token of the matrix? Faulty numbers name none. */
+/* Returns whether the choice's number refers to a token of the matrix. Faulty numbers do not. */
 static __device__ __forceinline__ bool is_token(const tensor &x, int32_t choice)
 {
     return choice >= 0 && choice / CHOICES < (x.dims == 1 ? 1 : x.dim[0]);
@@ -47,7 +47,7 @@ static KERNEL(THREADS) unpermute_rows(tensor out, tensor y, const float *weights
     strip_store(row_of<type>(out, blockIdx.x), at, sum);
 }
 
-/* Blocks of rows of the buffers, then blocks that give dropped choices' weights their 0. */
+/* First, one block for each row of the buffers. Then blocks that set the weight gradients of dropped choices to 0. */
 typedef struct {
     tensor d_out, y, d_y;
     const float *weights;

@@ -1,5 +1,5 @@
-/* All PTX: one function per instruction. The tests' emulator has a file of this name in place of it. What a warp does
- * together (mma, ldmatrix) all of its 32 lanes call together. */
+/* All PTX: one function per instruction. The tests' emulator replaces this file. All 32 lanes of a warp must call mma
+ * and ldmatrix together. */
 #pragma once
 #include "base/fp8.h"
 #include "machine/cuda/kernels/launch.cuh"
@@ -18,8 +18,8 @@ static __device__ __forceinline__ void mma_bf16(float *c, const uint32_t *a, con
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-/* Four 8 x 8 matrices of 16-bit elements from shared memory: lane l gives row l % 8 of matrix l / 8, 16 aligned bytes,
- * and gets of each matrix the elements 2 (l % 4) and the next of row l / 4. Transposed: of column l / 4. */
+/* Loads four 8 x 8 matrices of 16-bit elements from shared memory. Lane l passes row l % 8 of matrix l / 8 (16 aligned
+ * bytes). Of each matrix it gets elements 2 (l % 4) and the next of row l / 4; transposed: of column l / 4. */
 static __device__ __forceinline__ void load_matrices(uint32_t *to, const void *row)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -36,7 +36,7 @@ static __device__ __forceinline__ void load_matrices_transposed(uint32_t *to, co
                  : "memory");
 }
 
-/* Sixteen bytes from global to shared memory, both aligned, or zeros; there after commit, wait and a barrier. */
+/* Copies 16 aligned bytes from global to shared memory, or zeros. Usable after commit, wait and a barrier. */
 static __device__ __forceinline__ void copy_async(void *shared, const void *global, bool held)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
@@ -54,7 +54,7 @@ static __device__ __forceinline__ void copy_async_commit(void)
 /* Waits for this thread's committed copies. */
 static __device__ __forceinline__ void copy_async_wait(void) { asm volatile("cp.async.wait_group 0;" : : : "memory"); }
 
-/* 2^x with a relative error below 2^-22 (PTX ISA, ex2.approx); 0 for -infinity and subnormal results. */
+/* Returns 2^x, relative error below 2^-22 (PTX ISA, ex2.approx). Returns 0 for -infinity and subnormal results. */
 static __device__ __forceinline__ float exp2_fast(float x)
 {
     float y;
@@ -62,7 +62,7 @@ static __device__ __forceinline__ float exp2_fast(float x)
     return y;
 }
 
-/* The bits of bf16_round (base/numeric.h) for every float, NaN included. */
+/* Returns the same bits as bf16_round (base/numeric.h) for every float, including NaN. */
 static __device__ __forceinline__ uint16_t round_bf16(float x)
 {
     uint16_t bits;
@@ -70,7 +70,7 @@ static __device__ __forceinline__ uint16_t round_bf16(float x)
     return bits;
 }
 
-/* Two of them, the first in the low half. */
+/* Rounds two floats to BF16, the first in the low half. */
 static __device__ __forceinline__ uint32_t pack_bf16(float low, float high)
 {
     uint32_t both;
@@ -78,8 +78,8 @@ static __device__ __forceinline__ uint32_t pack_bf16(float low, float high)
     return both;
 }
 
-/* Two codes of e4m3_round or e5m2_round (base/fp8.h) for every float, NaN included, the first in the low byte; by their
- * arithmetic before compute capability 8.9. */
+/* Round two floats to FP8 as e4m3_round and e5m2_round do (base/fp8.h), including NaN, the first in the low byte.
+ * Before compute capability 8.9 they call these functions. */
 static __device__ __forceinline__ uint16_t pack_e4m3(float low, float high)
 {
     uint16_t both;
@@ -102,7 +102,7 @@ static __device__ __forceinline__ uint16_t pack_e5m2(float low, float high)
     return both;
 }
 
-/* Four of the bytes 0 .. 3 of a and 4 .. 7 of b: each digit of the selector names one, the lowest first. */
+/* Selects four of the bytes 0 .. 3 of a and 4 .. 7 of b. Each hex digit of the selector is one, the lowest first. */
 static __device__ __forceinline__ uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t selector)
 {
     uint32_t bytes;
@@ -110,7 +110,7 @@ static __device__ __forceinline__ uint32_t permute_bytes(uint32_t a, uint32_t b,
     return bytes;
 }
 
-/* Waits until the host has written a number other than 0; asks a million times a second. */
+/* Waits until the host writes a nonzero number. Reads it at most once per microsecond. */
 static __device__ __forceinline__ void wait_for_host(int *flag)
 {
     while (*static_cast<volatile int *>(flag) == 0) __nanosleep(1000);

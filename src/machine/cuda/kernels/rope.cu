@@ -1,6 +1,6 @@
-/* Rotary positions: half-split pairs (x[i], x[i + d/2]) turn by the angles of their position (Su et al. 2021). A block
- * turns all rows of one position, so the angles come from the cache; a thread has a pack of either half in flight.
- * Memory: x read and written once, [8192, 1, 32, 128] BF16 134 MB by 8192 blocks of 256 threads. */
+/* Rotary positions: pairs (x[i], x[i + d/2]) are rotated by the angles of their position (Su et al. 2021). A block
+ * rotates all rows of one position, so that angles come from the cache. A thread loads a pack of each half at once. x
+ * is read and written once: [8192, 1, 32, 128] BF16 134 MB by 8192 blocks of 256 threads. */
 #include "machine/cuda/kernels/fp8_tiles.cuh"
 
 enum { THREADS = 256 };
@@ -14,7 +14,7 @@ static __device__ __forceinline__ pair turned(pair x, float cosine, float sine)
     return { fmaf(x.a, cosine, -(x.b * sine)), fmaf(x.b, cosine, x.a * sine) };
 }
 
-/* Where the row of this batch row and head begins; the block's number is the position. */
+/* Returns the row of one batch row and head. The block's number is the position. */
 template <typename type> static __device__ __forceinline__ type *head_of(const tensor &x, int row)
 {
     int heads = (int)x.dim[2];
@@ -75,15 +75,15 @@ static void rotate(const cuda_call *c, float sign)
     with_type(c->x[0].type, [&](auto zero) { turn<decltype(zero)>(c->x[0], c->x[1], sign, c->stream); });
 }
 
-/* ---- backward, with codes of all heads in place of values (fp8_tiles.cuh) ---- */
+/* ---- backward with FP8 output of all heads (fp8_tiles.cuh) ---- */
 
-/* The halves of heads are the parts of a tile. A strip whose head is not rotated turns by no angle. */
+/* The halves of heads are the parts of a tile. Strips of heads that are not rotated are only converted. */
 struct rotated_back {
     enum { PARTS = 2, AHEAD = 1, FORMAT = E5M2 };
     using value = bf16;
     tensor x;                      /* [s * b, heads * d] */
-    const float *table;            /* in packs too */
-    unsigned half, batch, rotated; /* columns of half a head, rows of a position, columns that are rotated */
+    const float *table;            /* read in packs */
+    unsigned half, batch, rotated; /* columns of half a head; rows of a position; rotated columns */
     using angles = pack<float, 2 * STRIP>;
     struct given {
         pack<bf16, STRIP> low, high;

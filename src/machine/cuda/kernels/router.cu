@@ -1,13 +1,12 @@
-/* Routing of tokens to two experts each, under a capacity, and its backward; bit-equal to the host but for the sums of
- * probabilities over positions. 2048 tokens and 8 experts: choosing and the gradient are 8 blocks of 256 threads, one a
- * token; a block of 512 threads gives an expert's rows to its choices, after up to 31 counts that find the weight from
- * which they are kept; a block of 256 counts for a sequence and expert. All of it reads some 100 kB, from the cache. */
+/* Routing of tokens to two experts each, with a capacity, and its backward. Bit-equal to the host, except the sums of
+ * probabilities over positions. 2048 tokens and 8 experts: choosing and the gradient take 8 blocks of 256 threads, a
+ * thread per token. A block of 512 threads places an expert's choices, after up to 31 counts that find the smallest
+ * weight kept. A block of 256 threads counts for a sequence and expert. All data, 100 kB, comes from the cache. */
 #include "machine/cuda/kernels/element.cuh"
 #include "machine/cuda/kernels/kernels.h"
 
 enum { THREADS = 256, PLACERS = 512 };
 
-/* Of one group's tokens, or of all. */
 typedef struct {
     router_args args;
     int64_t tokens, experts, sequences, of_group;
@@ -46,13 +45,13 @@ static __device__ __forceinline__ top_two two_largest(const line &logits, int64_
     return t;
 }
 
-/* Of an expert that there is; faulty choices name the last. */
+/* Reads the logit of an existing expert: a faulty choice is replaced by the last expert. */
 static __device__ __forceinline__ float chosen_logit(const line &logits, int64_t token, int64_t experts, int64_t expert)
 {
     return get(logits, token * experts + (expert < experts ? expert : experts - 1));
 }
 
-/* Given choices that are dropped have no place. */
+/* If choices are given, dropped ones among them get place -1. */
 static KERNEL(THREADS) choose(router r)
 {
     int64_t token = thread_number();
@@ -68,14 +67,14 @@ static KERNEL(THREADS) choose(router r)
     }
 }
 
-/* ---- who is kept: a block for each expert ---- */
+/* ---- which choices are kept: one block per expert ---- */
 
 struct placing {
     float partial[PLACERS / WARP];
     int32_t count[PLACERS];
 };
 
-/* A thread has this run of a group's tokens. */
+/* A thread's range of a group's tokens. */
 typedef struct {
     int64_t group, begin, end;
 } run;
@@ -104,7 +103,7 @@ static __device__ __forceinline__ int64_t count_from(const router &r, const run 
     return static_cast<int64_t>(block_sum(static_cast<float>(count), shared.partial));
 }
 
-/* What the threads before this one counted. */
+/* Returns the sum of `count` over the threads before this one. */
 static __device__ __forceinline__ int64_t count_before(int count, placing &shared)
 {
     int64_t before = 0;
@@ -115,7 +114,8 @@ static __device__ __forceinline__ int64_t count_before(int count, placing &share
     return before;
 }
 
-/* The largest number that so many of the weights reach, or 0; bit by bit: positive numbers order as bits do. */
+/* Returns the bits of the largest value that `capacity` weights reach, or 0 if there are no more weights than that.
+ * Finds it bit by bit: positive floats are ordered like their bits. */
 static __device__ __forceinline__ uint32_t threshold(const router &r, const run &of, int32_t expert, int64_t capacity,
                                                      placing &shared)
 {
@@ -158,7 +158,7 @@ static KERNEL(THREADS) mark_dropped(router r)
     if (i < CHOICES * r.tokens && r.choice[i] >= 0 && r.place[i] < 0) r.choice[i] = choice_dropped(r.choice[i]);
 }
 
-/* ---- statistics: a block for each sequence and expert ---- */
+/* ---- statistics: one block per sequence and expert ---- */
 
 typedef struct {
     float largest, sum;
@@ -225,7 +225,6 @@ typedef struct {
     float balance;
 } router_gradient;
 
-/* As on the host. */
 static KERNEL(THREADS) token_gradients(router_gradient r)
 {
     int64_t token = thread_number(), first = token * r.experts;
@@ -245,7 +244,7 @@ static KERNEL(THREADS) token_gradients(router_gradient r)
     }
 }
 
-/* One thread: balance losses, and what the sequences add to the load. */
+/* Uses one thread. Adds the sequences' balance losses, and their choices to the load. */
 static KERNEL(WARP) report_sequences(router_gradient r)
 {
     if (threadIdx.x > 0) return;

@@ -1,6 +1,7 @@
-/* The step's scalars: learning rate, bias corrections, gradient norm and clip factor, each by one thread, in double;
- * and the exact sum of squares. That reads every element once: 8B's BF16 gradients are 16 GB in blocks of 256 threads
- * by 32 strips (65536 elements), four strips of 16 bytes in flight a thread, five double operations an element. */
+/* The step's scalars: learning rate, bias corrections, gradient norm and clip factor, each in double by one thread.
+ * Also the exact sum of squares, which reads each element once: 16 GB of 8B's BF16 gradients, by blocks of 256 threads
+ * with 32 strips each (65536 elements). A thread loads four strips of 16 bytes at once. An element takes five double
+ * operations. */
 #include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/kernels/strip.cuh"
 
@@ -15,8 +16,8 @@ static __device__ double learning_rate(const step_begin_args &a, int64_t step)
     return a.minimum + (a.maximum - a.minimum) / 2 * (1 + cos(pi * (done < 1 ? done : 1)));
 }
 
-/* CUDA's cos is good to 2 units in the last place (2^-52 of at most 1): the rate to 2^-51 of its maximum. pow is too,
- * and 1 - beta^t, at least 0.05, keeps that to 1e-14. */
+/* CUDA's cos has an error of 2 ulp (2^-52 of at most 1), so the rate has 2^-51 of its maximum. pow has 2 ulp, too;
+ * 1 - beta^t is at least 0.05, so the corrections have 1e-14. */
 static KERNEL(WARP) begin_step(double *scalar, step_begin_args a)
 {
     if (threadIdx.x > 0) return;
@@ -34,14 +35,14 @@ XGSW_EXTERN void cuda_step_begin(const cuda_call *c)
 
 enum { THREADS = 256, FLIGHT = 4, STRIPS = 32, BLOCK_ELEMENTS = THREADS * STRIPS * STRIP };
 
-/* As on the host: squares in units of 2^-80 are integers once rounded. Those of values below SMALL are summed in two
- * 64-bit integers: adding SPLIT rounds a square to a multiple of 2^48, adding UNIT rounds what is left to an integer,
- * and the bits of both sums, less those of SPLIT and UNIT, are these integers. A thread adds 256 of them, of at most
+/* As on the host: squares in units of 2^-80, rounded, are integers. Squares of values below SMALL are summed in two
+ * 64-bit integers: adding SPLIT rounds a square to a multiple of 2^48, and adding UNIT rounds the rest to an integer.
+ * The bits of both sums minus those of SPLIT and UNIT are these integers. A thread adds 256 of them, each at most
  * 2^48. */
 static constexpr float SMALL = 256.0f, LIMIT = 16777216.0f; /* 2^8, 2^24 */
 static constexpr double UNITS = 0x1p80, SPLIT = 0x1.8p100, UNIT = 0x1.8p52;
 
-typedef unsigned long long word; /* a U64 as shuffles take it */
+typedef unsigned long long word; /* the type of U64 in shuffles */
 typedef struct {
     word high, low, sum[EXACT_SUM_WORDS];
 } square_total;
@@ -63,7 +64,7 @@ static __device__ __forceinline__ void add_small(square_total &t, float x)
     t.low += double_bits(fma(square, UNITS, -(split - SPLIT)) + UNIT) - double_bits(UNIT);
 }
 
-/* 32 bits of a 128-bit integer to each word. */
+/* Adds a 128-bit integer to the words, 32 bits to each. */
 static __device__ __forceinline__ void add_to_sum(square_total &t, word high, word low)
 {
     t.sum[0] += low & 0xFFFFFFFFu;
@@ -72,7 +73,7 @@ static __device__ __forceinline__ void add_to_sum(square_total &t, word high, wo
     t.sum[3] += high >> 32;
 }
 
-/* From SMALL on a square is an integer of 48 bits times 2^50 to 2^80 units. */
+/* The square of a value of at least SMALL is a 48-bit integer times 2^50 to 2^80 units. */
 static __device__ __forceinline__ void add_large(square_total &t, float x)
 {
     uint32_t bits = float_bits(x) & 0x7FFFFFFFu;
@@ -95,14 +96,14 @@ static __device__ __forceinline__ void add_strip(square_total &t, const strip<ty
     }
 }
 
-/* high 2^48 + low, low being signed, to the words. */
+/* Adds high 2^48 + low to the words; low is signed. */
 static __device__ __forceinline__ void close_total(square_total &t)
 {
     word low = (t.high << 48) + t.low, sign = static_cast<long long>(t.low) < 0 ? ~0ull : 0ull;
     add_to_sum(t, (t.high >> 16) + sign + (low < t.low), low);
 }
 
-/* The block's sums, in all threads. */
+/* Returns the block's sums to all threads. */
 static __device__ __forceinline__ void block_sums(word (&sum)[EXACT_SUM_WORDS], warp_totals &shared)
 {
     for (int i = 0; i < EXACT_SUM_WORDS; i++) {
@@ -117,7 +118,7 @@ static __device__ __forceinline__ void block_sums(word (&sum)[EXACT_SUM_WORDS], 
     }
 }
 
-/* partial [blocks, EXACT_SUM_WORDS]: sums of BLOCK_ELEMENTS elements each, and of some that fill no strip. */
+/* partial [blocks, EXACT_SUM_WORDS]: sums of BLOCK_ELEMENTS elements each, and of elements that fill no strip. */
 template <typename type> static KERNEL(THREADS) sum_squares(const type *x, int64_t strips, int64_t n, word *partial)
 {
     SHARED(warp_totals, shared);
@@ -139,7 +140,7 @@ template <typename type> static KERNEL(THREADS) sum_squares(const type *x, int64
         for (int i = 0; i < EXACT_SUM_WORDS; i++) partial[blockIdx.x * EXACT_SUM_WORDS + i] = t.sum[i];
 }
 
-/* Words below 2^32; the top one keeps what is above. A flag says whether, not how often. */
+/* Carries, so that words are below 2^32; the top word keeps the rest. Flags become 0 or 1. */
 static __device__ void carry(word *sum)
 {
     for (int i = 0; i < EXACT_SUM_NOT_FINITE - 1; i++) {
@@ -188,7 +189,7 @@ XGSW_EXTERN void cuda_square_sum(const cuda_call *c)
            static_cast<word *>(c->x[1].data));
 }
 
-/* The square root of the integer in units of 2^-80; NaN if something was not finite, infinity beyond 128 bits. */
+/* Returns the square root of the integer in units of 2^-80; NaN if an input was not finite, infinity above 128 bits. */
 static __device__ double norm_of(const word *squares)
 {
     word sum[EXACT_SUM_WORDS];

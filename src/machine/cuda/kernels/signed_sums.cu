@@ -1,6 +1,7 @@
-/* What a sum of gradients over ranks conserves: sums of elements with random signs, and of squares, in double. Every
- * element is read once: 405B's BF16 gradients of a rank are 12.7 GB, in blocks of 256 threads by 32 strips, four strips
- * of 16 bytes in flight a thread; an element takes a conversion and two double operations, a strip a word of signs. */
+/* Totals that a sum of gradients over ranks conserves: sums with random signs, and sums of squares, in double. Each
+ * element is read once: a rank's 12.7 GB of 405B's BF16 gradients, by blocks of 256 threads with 32 strips each. A
+ * thread loads four strips of 16 bytes at once. An element takes a conversion and two double operations, a strip one
+ * word of signs. */
 #include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/kernels/strip.cuh"
 
@@ -10,7 +11,7 @@ struct warp_slice_totals {
     slice_totals of[THREADS / WARP];
 };
 
-/* Blocks: of each slice those of each owner's part, `chunks` of CHUNK elements. */
+/* Blocks: for each slice and owner, `chunks` of CHUNK elements. */
 typedef struct {
     int64_t part;
     int owners, chunks;
@@ -34,7 +35,7 @@ static __device__ __forceinline__ void add_strip(slice_totals &t, const strip<ty
     }
 }
 
-/* The block's totals by its first thread, added in the same order every time. */
+/* Adds the block's totals in a fixed order. The first thread stores them. */
 static __device__ __forceinline__ void block_totals(slice_totals &t, warp_slice_totals &shared, double *to)
 {
     for (int i = 0; i < SLICE_TOTALS; i++)
@@ -50,7 +51,6 @@ static __device__ __forceinline__ void block_totals(slice_totals &t, warp_slice_
     }
 }
 
-/* partial [slices, owners, chunks, SLICE_TOTALS] */
 template <typename type, int length>
 static KERNEL(THREADS)
     sum_slices(const type *x, const double *scalars, slice_cut cut, signed_sums_args a, double *partial)
@@ -75,7 +75,7 @@ static KERNEL(THREADS)
     block_totals(t, shared, partial + static_cast<int64_t>(blockIdx.x) * SLICE_TOTALS);
 }
 
-/* A block a slice: `count` partial totals each. */
+/* Adds the `count` partial totals of each slice. One block per slice. */
 static KERNEL(THREADS) add_slices(const double *partial, int count, double *to)
 {
     SHARED(warp_slice_totals, shared);

@@ -1,5 +1,5 @@
-/* max(x, 0)^2 (So et al. 2021); bit-equal to the host. A thread takes one strip of 8 elements, and those that fill none
- * one each. [4096, 73728 / 8] BF16: forward 151 MB, backward 226 MB, both by 18432 blocks of 256 threads. */
+/* max(x, 0)^2 (So et al. 2021), bit-equal to the host. A thread has a strip of 8 elements, or one remaining element.
+ * [4096, 73728 / 8] BF16: forward 151 MB, backward 226 MB, by 18432 blocks of 256 threads. */
 #include "machine/cuda/kernels/fp8_tiles.cuh"
 
 enum { THREADS = 256 };
@@ -22,7 +22,7 @@ static __device__ __forceinline__ void backward_strip(const type *x, const type 
     strip_store(dx, at, y);
 }
 
-/* Strips, then the elements that fill none. */
+/* Threads with a strip come first, then one thread for each remaining element. */
 struct cut {
     int64_t strips, n;
     unsigned blocks;
@@ -54,7 +54,7 @@ static cut cut_of(const cuda_call *c, int operands)
     return { strips, n, static_cast<unsigned>(parts_of(strips + (n - strips * STRIP), THREADS)) };
 }
 
-/* ---- with codes in place of values (fp8_tiles.cuh) ---- */
+/* ---- FP8 output (fp8_tiles.cuh) ---- */
 
 struct squared_relu_values {
     enum { PARTS = 1, AHEAD = 2, FORMAT = E4M3 };

@@ -1,4 +1,4 @@
-/* Strips: neighbouring elements that one thread moves at a time, in 16-byte packs where there are eight. */
+/* Strips: neighbouring elements that one thread moves at a time. Strips of eight move in 16-byte packs. */
 #pragma once
 #include "machine/cuda/kernels/element.cuh"
 
@@ -8,20 +8,20 @@ template <typename type, int length> struct alignas(length == STRIP ? 16 : sizeo
     type of[length];
 };
 
-/* Sixteen bytes of anything. */
+/* Sixteen bytes of any type. */
 struct __attribute__((may_alias, aligned(16))) quad {
     uint32_t of[4];
 };
 
-/* Elements at .. of a row. */
+/* Loads the strip that begins at element `at` of a row. */
 template <int length, typename type>
 static __device__ __forceinline__ strip<type, length> strip_load(const type *row, int64_t at)
 {
     return reinterpret_cast<const strip<type, length> *>(row)[at / length];
 }
 
-/* Rounded to the row's format in pairs. Put together by hand, at an index of 16-byte words: nvcc leaves other stores in
- * pieces, each of which costs as much as the whole. */
+/* Round to the row's format, in pairs. The 16-byte word is assembled explicitly: nvcc splits other stores into pieces,
+ * each of which costs as much as the whole. */
 template <typename type> static __device__ __forceinline__ void strip_store(type *row, int64_t at, const float (&x)[1])
 {
     narrow(row[at], x[0]);

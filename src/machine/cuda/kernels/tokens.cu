@@ -1,12 +1,12 @@
-/* Tokens and labels of the definitions: functions of seed, step, sample and position. A block of 256 threads for 1024
- * positions of a sample; 8 bytes a position are nothing, so the time is that of a launch. */
+/* Tokens and labels as functions of seed, step, sample and position (src/DEFINITIONS.md). A block of 256 threads has
+ * 1024 positions of a sample. At 8 bytes per position, the launch takes most of the time. */
 #include "base/random.h"
 #include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/kernels/strip.cuh"
 
 enum { DOCUMENT = 4096, THREADS = 256, BLOCK_POSITIONS = 1024 };
 
-/* Column b of [s, b] tokens and labels. */
+/* The rule for column b of tokens and labels [s, b]. */
 typedef struct {
     tokens_args args;
     uint32_t key;
@@ -48,12 +48,12 @@ static KERNEL(THREADS) zero_tokens(stream_rule s)
     each_position(s, [&](int64_t p) { s.token[p * s.samples + blockIdx.y] = s.label[p * s.samples + blockIdx.y] = 0; });
 }
 
-/* Some documents in a row: document i of them ends before position end[i]. */
+/* Consecutive documents: document i ends before position end[i]. */
 typedef struct {
     int64_t end[2][THREADS];
 } documents;
 
-/* Lengths of documents first .. first + 255, summed up from `begin` in log2(256) rounds; returns the row that holds. */
+/* Adds up the lengths of documents first .. first + 255 from `begin` on, in log2(256) rounds. Returns the sums. */
 static __device__ __forceinline__ const int64_t *place_documents(const stream_rule &s, documents &d, uint32_t first,
                                                                  int64_t begin)
 {
@@ -69,7 +69,7 @@ static __device__ __forceinline__ const int64_t *place_documents(const stream_ru
     return d.end[held];
 }
 
-/* The token at a position from `begin` on, before the last end: a document counts up from 1 to its last token. */
+/* Returns the token at a position between `begin` and the last end. A document counts up from 1 to its last token. */
 static __device__ __forceinline__ int32_t ramp_token(const stream_rule &s, const int64_t *end, int64_t begin,
                                                      int64_t position)
 {

@@ -1,7 +1,7 @@
-/* Trials of algorithms. They run alone on the device, on normal random numbers (with constant ones a GPU draws less
- * power and seems faster), each in another place than the one before, so that the second-level cache helps little more
- * than in a step. The first comes after a second of load, when clocks have settled where steps will find them; an
- * algorithm's time is the median of a few rounds, each long beside an event's half microsecond. */
+/* Trials of algorithms for products. They run alone on the device, on normal random numbers: with constant numbers a
+ * GPU draws less power and is faster. Each run uses another place in memory, so that the L2 cache helps little more
+ * than in a step. Trials begin after a second of load, when clocks are as in a step. The time of an algorithm is the
+ * median of a few rounds, which are long compared with the resolution of an event (half a microsecond). */
 #include "machine/cuda/products/algorithms.h"
 #include "base/clock.h"
 #include "base/fail.h"
@@ -12,16 +12,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { FILLED_SCALE = 3 }; /* of quantize_op's operands */
+enum { FILLED_SCALE = 3 }; /* operand of quantize_op that receives the scale */
 enum { PLACES = 4, PLACE_ALIGNMENT = 4096, ROUNDS = 5, FIRST_RUNS = 4, MOST_RUNS = 100 };
 static const double ROUND_MICROSECONDS = 1000.0, HOPELESS = 1.5;
 
-/* Below so many flops a trial, which loads its kernel, costs more than it brings. */
+/* A trial also loads a kernel. For products with fewer flops than smallest_tried, it costs more than it gains. */
 static double smallest_tried = 1e10, warm_seconds = 1.0;
 
 void algorithms_try_from(double flops, double warm) { smallest_tried = flops, warm_seconds = warm; }
 
-/* Where trials run: [workspace][scale][place 0][place 1] ... */
+/* The memory for trials: [workspace][scale][place 0][place 1] ... */
 typedef struct {
     char *workspace, *scale, *places;
     size_t workspace_bytes;
@@ -34,7 +34,7 @@ typedef struct {
 
 static size_t padded(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
-/* One matrix after another, none better aligned than the key says. */
+/* Returns the bytes of one place: all matrices, each with space to misalign it as the key states. */
 static size_t bytes_of(const product_key *key)
 {
     size_t bytes = 0;
@@ -55,11 +55,11 @@ static void place(const room *r, const product_key *key, int64_t number, void *x
         x[i] = at + key->alignment[i] % PRODUCT_ALIGNMENT;
         at += padded(product_span(key, i) + PRODUCT_ALIGNMENT, WORKSPACE_ALIGNMENT);
     }
-    x[BIAS] = x[DESTINATION]; /* as many numbers, and more */
+    x[BIAS] = x[DESTINATION]; /* its matrix holds more numbers than a bias */
     x[LEFT_SCALE] = x[RIGHT_SCALE] = r->scale;
 }
 
-/* Normal numbers in BF16. */
+/* Fills memory with normal random numbers in BF16. */
 static void fill_bf16(const room *r, void *to, size_t bytes)
 {
     enum { COLUMNS = PLACE_ALIGNMENT / 2 };
@@ -70,7 +70,7 @@ static void fill_bf16(const room *r, void *to, size_t bytes)
     cuda_initialize(&c);
 }
 
-/* Codes of as many as the workspace holds, again and again; bits of E4M3 are finite numbers of E5M2, too. */
+/* Fills memory with FP8 values, in portions that fit the workspace in BF16. E4M3 bits are finite in E5M2, too. */
 static void fill_codes(const room *r, char *to, size_t bytes)
 {
     enum { COLUMNS = PLACE_ALIGNMENT };
@@ -89,7 +89,7 @@ static void fill_codes(const room *r, char *to, size_t bytes)
     }
 }
 
-/* Normal numbers in BF16, two of which are one in F32, or their codes, in all places of the product. */
+/* Fills all places of the product: FP8 values, or normal numbers in BF16, two of which are read as one in F32. */
 static void fill(const room *r, const product_key *key)
 {
     size_t bytes = places_of(r, key) * bytes_of(key);
@@ -97,7 +97,7 @@ static void fill(const room *r, const product_key *key)
     else fill_bf16(r, r->places, bytes);
 }
 
-/* In what the memory holds beyond the largest workspace. */
+/* Divides the memory: the largest workspace first, then a scale, then places for matrices. */
 static room room_open(product *const *list, size_t count, void *memory, size_t bytes)
 {
     size_t workspace = 0, skipped = -(uintptr_t)memory & (PLACE_ALIGNMENT - 1);
@@ -125,7 +125,7 @@ static void room_close(room *r)
     CUDA_CHECK(cudaStreamDestroy(r->stream));
 }
 
-/* Microseconds of one of so many runs; INFINITY if the library does not run it. */
+/* Returns the microseconds of one of `runs` runs, or INFINITY if cuBLASLt cannot run the algorithm. */
 static double time_runs(room *r, const product *p, const candidate *c, int64_t from, int64_t runs)
 {
     float milliseconds;
@@ -147,7 +147,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Median of the rounds, behind one run that loads the kernel; what is hopeless in the next few is not tried further. */
+/* Returns the median of the rounds. One run before them loads the kernel. Stops early if it is clearly slower. */
 static double try_out(room *r, const product *p, const candidate *c, double best)
 {
     time_runs(r, p, c, 0, 1);
@@ -179,7 +179,7 @@ void algorithm_first(product *p, int multiprocessors_left)
     p->microseconds = 0.0;
 }
 
-/* Once, before the first trial: a device that idled is slower, one that is loaded soon lowers its clocks. */
+/* Loads the device once before the first trial: an idle device is slower, a loaded one soon lowers its clocks. */
 static void warm_up(room *r, const product *p)
 {
     double until = clock_seconds() + warm_seconds;
@@ -204,7 +204,7 @@ static void choose_by_trials(room *r, product *p)
     }
 }
 
-/* Once, so that the step finds its kernel loaded. */
+/* Loads the kernel, so that the first step does not have to. */
 static void run_once(const room *r, const product *p)
 {
     void *x[ADDRESSES];

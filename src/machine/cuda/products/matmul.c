@@ -1,4 +1,4 @@
-/* From an operation to cuBLASLt's column-major product and its algorithm: c = a b is made as c' = b' a'. */
+/* Turns an operation into cuBLASLt's column-major product: c = a b is computed as c' = b' a'. */
 #include "machine/cuda/products/matmul.h"
 #include "base/fail.h"
 #include "base/key_table.h"
@@ -9,17 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All products that were ever noted. */
+/* All products noted so far. */
 static key_table table = { .key_bytes = sizeof(product_key) };
 static int users;
 
-/* Does it lie by rows? A single column without gaps counts as one column. */
+/* Returns whether rows are contiguous. A single contiguous column counts as stored by columns. */
 static bool by_rows(const tensor *t)
 {
     return (t->stride[1] == 1 || t->dim[1] == 1) && !(t->dim[1] == 1 && t->dim[0] > 1 && t->stride[0] == 1);
 }
 
-/* Of the matrices of several groups, the first. */
+/* Returns the first matrix of a grouped operand. */
 static tensor first_matrix(tensor t)
 {
     for (int i = 0; t.dims == 3 && i < 2; i++) t.dim[i] = t.dim[i + 1], t.stride[i] = t.stride[i + 1];
@@ -27,7 +27,7 @@ static tensor first_matrix(tensor t)
     return t;
 }
 
-/* The operands' places in the library's d = a b, where d lies by columns. */
+/* Returns whether a and b change places, because the library needs a destination with contiguous columns. */
 static bool swaps(const tensor given[MATRICES])
 {
     tensor d = first_matrix(given[DESTINATION]);
@@ -35,7 +35,7 @@ static bool swaps(const tensor given[MATRICES])
 }
 static int place_of(bool swap, int i) { return swap && i != DESTINATION ? LEFT + RIGHT - i : i; }
 
-/* Operands as addresses are ordered: a grouped product has no bias. */
+/* Sorts operands into the order of addresses. A grouped product has no bias. */
 static void given_of(const tensor x[OP_OPERANDS], tensor given[ADDRESSES])
 {
     bool grouped = x[DESTINATION].dims == 3;
@@ -75,7 +75,7 @@ static void note_groups(product_key *key, const tensor given[MATRICES])
     }
 }
 
-/* The stride of a dimension of one is free. */
+/* The stride of a dimension of size 1 is arbitrary. */
 static int64_t leading_of(const tensor *t, bool transposed)
 {
     int64_t contiguous = t->dim[transposed], lines = t->dim[!transposed];
@@ -101,7 +101,7 @@ static product_key key_of(const tensor given[ADDRESSES], const tensor x[MATRICES
     return key;
 }
 
-/* Lines that overlap have no leading dimension. */
+/* Returns whether cuBLASLt can take the matrices. Overlapping rows or columns have no leading dimension. */
 static bool multiplies(const tensor x[MATRICES], const product_key *key)
 {
     bool fits = !key->transposed[DESTINATION];
@@ -129,7 +129,7 @@ static void note(const op *o, const product_key *key)
 }
 
 static bool is_empty(const tensor *t) { return t->dim[0] == 0 || t->dim[1] == 0 || (t->dims > 2 && t->dim[2] == 0); }
-/* Codes where a tensor core can fetch them, 16 bytes at a time. */
+/* Tensor cores fetch FP8 values 16 bytes at a time, so all matrices must be aligned to 16 bytes. */
 static bool fetches(const product_key *key)
 {
     bool all = true;
@@ -137,7 +137,7 @@ static bool fetches(const product_key *key)
     return all || !product_is_fp8(key);
 }
 
-/* Nothing to multiply: c is empty, or a sum of no terms. */
+/* Returns whether there is nothing to multiply: c is empty, or its sums have no terms. */
 static bool is_trivial(const cuda_call *c) { return is_empty(&c->x[DESTINATION]) || is_empty(&c->x[LEFT]); }
 
 size_t cuda_matmul_scratch(const cuda_call *c)
@@ -181,7 +181,7 @@ static bool is_unplanned(const product *p, const machine_tuning *t)
 
 static bool has_run(const product *p, const machine_tuning *unused) { return p->ran; }
 
-/* Those that are so, in an order that depends on their shapes only; the list is the caller's. */
+/* Returns the products that match, in an order that depends on their shapes only. The caller frees the list. */
 static product **listed(bool (*is_so)(const product *, const machine_tuning *), const machine_tuning *t, size_t *count)
 {
     product **list = allocate((int64_t)table.used, sizeof *list, "a list of matrix products");
@@ -225,7 +225,7 @@ int cuda_matmul_left(void)
     return most;
 }
 
-/* Behind every line but the last there is room for the words that stand for what does not fit. */
+/* After every line but the last, LAST_LINE bytes stay free for the words "and N more". */
 void cuda_matmul_algorithms(char *text, size_t length)
 {
     enum { LAST_LINE = 32 };
@@ -261,7 +261,7 @@ static void zero(const cuda_call *c)
     if (!is_empty(&c->x[DESTINATION]) && !c->update[DESTINATION]) cuda_fill(&fill);
 }
 
-/* One that was noted; where nothing was tuned, it is made by the library's first answer. */
+/* Returns a noted product. If it was not tuned, it gets cuBLASLt's first proposal. */
 static const product *planned(const cuda_call *c, const product_key *key)
 {
     char text[PRODUCT_TEXT];

@@ -1,7 +1,7 @@
-/* The door to cuBLASLt: descriptors, candidates and launches of one product. The handle is process state, like the
- * library's own. Sums are FP32 (of FP8 codes see product.h): no algorithm may add parts of a sum in the output's
- * format. It may round the product before it adds C or a bias (machine/op/limits.c). Of the library's epilogues the
- * bias alone is used: no other fits the models. */
+/* Calls of cuBLASLt: descriptors, candidates and launches of one product. The handle is process state. Sums are FP32
+ * (see product.h for FP8): no algorithm may add partial sums in the output's format. An algorithm may round the product
+ * before it adds C or a bias (machine/op/limits.c). The bias is the only epilogue used: no other one fits the
+ * models. */
 #include "machine/cuda/products/product.h"
 #include "base/fail.h"
 #include "machine/cuda/device/device.h"
@@ -32,7 +32,7 @@ static dtype format_of(const product_key *key, int which) { return (dtype)key->f
 static bool is_fp8(dtype type) { return type == E4M3 || type == E5M2; }
 bool product_is_fp8(const product_key *key) { return is_fp8(format_of(key, LEFT)); }
 
-/* Of several groups: their number and how far apart their matrices lie. */
+/* Writes the number of groups and the distances of their matrices. Returns "" for one group. */
 static const char *groups_text(const product_key *key, char *text, size_t length)
 {
     const int64_t *by = key->apart;
@@ -62,7 +62,7 @@ double product_flops(const product_key *key)
     return 2.0 * (double)key->groups * (double)key->m * (double)key->n * (double)key->k;
 }
 
-/* Rows and columns as they lie in memory: columns contiguous. */
+/* Returns the number of rows and columns as they lie in memory, with contiguous columns. */
 static void extent(const product_key *key, int which, int64_t *rows, int64_t *columns)
 {
     int64_t of[2] = { which == RIGHT ? key->k : key->m, which == LEFT ? key->k : key->n };
@@ -78,7 +78,7 @@ size_t product_span(const product_key *key, int which)
            dtype_bytes(format_of(key, which));
 }
 
-/* Room for SPLITS partial sums, up to what the library recommends for Hopper. */
+/* Memory for SPLITS partial sums, but at most what NVIDIA recommends for Hopper. */
 size_t product_workspace(const product_key *key)
 {
     double bytes = (double)key->m * (double)key->n * sizeof(float) * SPLITS;
@@ -97,14 +97,14 @@ static void describe_address(const product *p, cublasLtMatmulDescAttributes_t at
     CUBLAS_CHECK(&p->key, cublasLtMatmulDescSetAttribute(p->descriptor, attribute, &address, sizeof address));
 }
 
-/* The library multiplies by what codes are multiplied by. */
+/* The library multiplies FP8 values by their inverse scales. */
 static void describe_scales(const product *p, const void *left, const void *right)
 {
     describe_address(p, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, (const float *)left + FP8_INVERSE);
     describe_address(p, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, (const float *)right + FP8_INVERSE);
 }
 
-/* Whoever asks for algorithms has addresses, though nobody reads there. */
+/* The heuristic needs a valid address, although nothing is read there. */
 static const void *const no_place = (const void *)WORKSPACE_ALIGNMENT;
 
 static void open_bias(product *p)
@@ -121,7 +121,6 @@ static void open_fp8(product *p)
     describe_scales(p, no_place, no_place);
 }
 
-/* A strided batch. */
 static void group_layout(product *p, int which)
 {
     int32_t count = (int32_t)p->key.groups;
@@ -171,7 +170,7 @@ void product_ready(product *p)
     if (!p->descriptor) product_open(p, p->multiprocessors_left);
 }
 
-/* The attribute's value, or 0 for an algorithm that has none. */
+/* Returns the attribute's value, or 0 if the algorithm does not have it. */
 static uint32_t configured(const cublasLtMatmulAlgo_t *algorithm, cublasLtMatmulAlgoConfigAttributes_t attribute,
                            size_t bytes)
 {
@@ -237,7 +236,7 @@ static cublasLtMatmulPreference_t preference(const product *p)
     return wish;
 }
 
-/* Within its workspace, and adding in FP32. */
+/* Returns whether the algorithm keeps to its workspace and adds in FP32. */
 static bool suits(const product *p, const candidate *c)
 {
     uint32_t reduction = configured(&c->algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, sizeof reduction);
@@ -245,7 +244,7 @@ static bool suits(const product *p, const candidate *c)
            (reduction == CUBLASLT_REDUCTION_SCHEME_NONE || reduction == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
 }
 
-/* Can the algorithm make this product here, adding in FP32? Fills the workspace it takes. */
+/* Returns whether the algorithm can compute this product here, adding in FP32. Sets its workspace. */
 static bool accepts(const product *p, candidate *c)
 {
     const cublasLtMatrixLayout_t *x = p->layout;
@@ -269,8 +268,7 @@ int product_candidates(const product *p, candidate list[PRODUCT_CANDIDATES])
         list[kept].algorithm = result[i].algo;
         kept += result[i].state == CUBLAS_STATUS_SUCCESS && accepts(p, &list[kept]);
     }
-    for (int i = 0; i < found && kept == 0;
-         i++) { /* a library whose check refuses all that it proposes is believed the latter */
+    for (int i = 0; i < found && kept == 0; i++) { /* if the check refuses all proposals, they are trusted */
         list[0] = (candidate){ result[i].algo, result[i].workspaceSize };
         kept = result[i].state == CUBLAS_STATUS_SUCCESS && suits(p, &list[0]);
     }

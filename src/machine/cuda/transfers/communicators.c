@@ -1,10 +1,9 @@
-/* Communicators of the CUDA machine. The process's place in them is process state, as NCCL's is.
+/* Communicators of the CUDA machine. They are process state, like NCCL's own state.
  *
- * NCCL runs transfers of one communicator, and of all that share resources, one after the other in the order of
- * submission, whatever their streams. So there are two kinds. Groups apart have a communicator of their own: a receive
- * that is posted ahead on one link of a pipeline must not hold up what is sent on another. All other groups share the
- * resources of one communicator of the world. Both are split from a communicator of the world that hands its kind down.
- */
+ * NCCL runs the transfers of one communicator in the order of submission, whatever their streams. The same holds for
+ * communicators that share resources. Therefore there are two kinds. A group `apart` has its own communicator, so that
+ * a receive posted early on one pipeline link does not block a send on another link. All other groups share the
+ * resources of one communicator of the world. Each kind is split from its own communicator of the world. */
 #include "machine/cuda/transfers/communicators.h"
 #include "base/fail.h"
 #include "machine/cuda/device/call.h"
@@ -17,12 +16,12 @@
 #include <string.h>
 
 enum { SPLITS = 64 };
-/* Seconds allowed beyond those of a stall while a communicator is made. What many ranks take was not measured. */
+/* Extra seconds before a stall is reported while a communicator is made. Times at many ranks were not measured. */
 static const double SETUP_SECONDS_PER_RANK = 0.25;
 
 typedef enum { TURNS, APART, PARTS } part_index;
 typedef struct {
-    char name[SPLIT_NAME]; /* empty: none */
+    char name[SPLIT_NAME]; /* empty: unused */
     int users;
     bool made[PARTS];
     cuda_communicator part[PARTS];
@@ -30,10 +29,10 @@ typedef struct {
 
 static struct {
     bool open;
-    transfer_blocks blocks; /* with which all were made */
+    transfer_blocks blocks; /* the settings of all communicators */
     ncclComm_t world[2];    /* [takes turns] */
     split split[SPLITS];
-    double bytes; /* of the device that they took, as seen while each was made */
+    double bytes; /* device memory that they took, measured while each was made */
 } communicators;
 
 /* ---- the world ---- */
@@ -44,11 +43,11 @@ static void end_all(int status)
     world_abort(status);
 }
 
-/* NCCL refuses two ranks of one host on one device; under a name of its own each rank is a host of its own. */
+/* NCCL refuses two ranks of one host on one device. With its own NCCL_HOSTID, each rank counts as a host. */
 static void open_library(void)
 {
     char text[128];
-    if (communicators.open) return; /* beside NCCL's threads nobody may change the environment */
+    if (communicators.open) return; /* the environment must not change once NCCL has threads */
     communicators.open = true;
     snprintf(text, sizeof text, "xgsw-rank-%d", world_rank());
     if (machine_shares_devices()) setenv("NCCL_HOSTID", text, 1);
@@ -113,14 +112,14 @@ static void split_free(split *s)
     for (int i = 0; i < PARTS; i++) {
         ncclComm_t comm = s->part[i].comm;
         unmap(&s->part[i]);
-        s->part[i].comm = NULL; /* who aborts all meets none that is being destroyed */
+        s->part[i].comm = NULL; /* communicators_abort must not find one that is being destroyed */
         if (comm) NCCL(s->part[i].name, ncclCommDestroy(comm));
     }
     communicators.bytes += before - free_bytes();
     *s = (split){ 0 };
 }
 
-/* Communicators that were made with other numbers of thread blocks are made anew. */
+/* Destroys all communicators if the numbers of thread blocks have changed. They are made again when groups connect. */
 static void set_blocks(void)
 {
     transfer_blocks wanted = machine_blocks();
@@ -139,7 +138,7 @@ static void set_blocks(void)
     communicators.blocks = wanted;
 }
 
-/* Communicators hold memory of the device: those of a layout that nobody uses any more make room for the next one's. */
+/* Frees the splits that nobody uses, because their communicators hold memory that the next layout needs. */
 static split *split_make(const char *name)
 {
     for (int i = 0; i < SPLITS; i++)
@@ -252,7 +251,7 @@ static void abort_one(ncclComm_t comm, const char *name)
     if (comm) ncclCommAbort(comm);
 }
 
-/* All are told to end before the first is taken apart: in a group of calls NCCL does the one at once, the other at its
+/* Aborts all communicators as one group of calls: NCCL sets every abort flag at once and frees them at the group's
  * end. */
 static void abort_all(void)
 {

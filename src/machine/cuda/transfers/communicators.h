@@ -1,24 +1,24 @@
-/* NCCL communicators: parts of the world, made when a group is connected and kept for who asks again. */
+/* NCCL communicators. Each is a split of the world, made when a group first connects and kept for reuse. */
 #pragma once
 #include "machine/cuda/transfers/first_transfers.h"
 #include "machine/op/fabric.h"
 
-/* Gives the group its communicator (group.connection). Collective over the world; disconnected by name as often. */
+/* Gives the group its communicator (group.connection). Collective over the world. Pair it with cuda_disconnect. */
 void cuda_connect(group *g, const char *name, int color, int key);
 void cuda_disconnect(const char *name);
-/* The group's: of one apart its own, else that of those that take turns. */
+/* Returns the group's communicator: its own if the group is apart, else the one that takes turns. */
 const cuda_communicator *communicator_for(const group *g);
 
-/* Registers memory with the group's communicator, unless it has a window; returns whether it has one then. Collective
- * over the group. */
+/* Registers memory with the group's communicator, unless it has a window already. Returns whether it has one now.
+ * Collective over the group. */
 bool communicator_map(const group *g, void *memory, size_t bytes);
-/* Takes all windows away. Collective over their groups. */
+/* Deregisters all windows. Collective over their groups. */
 void communicators_unmap(void);
-/* Returns how many have a window. */
+/* Returns how many communicators have a window. */
 int communicators_mapped(void);
-/* Of the device's memory that all of them hold, as measured when they were made. */
+/* Returns the bytes of device memory that all communicators hold, as measured when they were made. */
 double communicators_bytes(void);
-/* Ends the run if a communicator met an error of its own; called while one waits. */
+/* Ends the run if a communicator reports an asynchronous error. Call it while waiting for a transfer. */
 void communicators_check(void);
-/* Before the run ends on a failure: lets go of the peers, within a bound. */
+/* Aborts all communicators before a failed run ends, so that its peers do not hang. Takes at most 5 s. */
 void communicators_abort(void);

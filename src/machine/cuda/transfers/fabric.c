@@ -1,4 +1,4 @@
-/* Transfers by NCCL. Its sums are made in an order of its own, and in BF16 rounded at every hop. */
+/* Transfers by NCCL. NCCL chooses the order of its sums and rounds BF16 sums at every hop. */
 #include "machine/cuda/transfers/fabric.h"
 #include "base/fail.h"
 #include "machine/cuda/device/call.h"
@@ -8,7 +8,7 @@
 typedef struct {
     const op *op;
     group *group;
-    const cuda_communicator *of; /* NULL: the group has one rank */
+    const cuda_communicator *of; /* NULL if the group has one rank */
     const char *name;
     ncclComm_t comm;
     cudaStream_t stream;
@@ -77,7 +77,7 @@ static void run_exchange(const cuda_transfer_call *t)
     NCCL(t->name, ncclGroupEnd());
 }
 
-/* Sends and receives of one group of calls run at once. */
+/* Sends and receives in one group of calls run concurrently. */
 static void send_to_all(const cuda_transfer_call *t, char *to, const char *from, size_t part, ncclDataType_t type,
                         size_t count)
 {
@@ -102,7 +102,7 @@ static void run_all_to_all(const cuda_transfer_call *t)
     else send_to_all(t, to->data, from->data, part, format(from->type), count);
 }
 
-/* Nothing is to be moved, on all ranks alike. */
+/* Returns whether there is nothing to move. A collective is empty on all ranks or on none. */
 static bool is_empty(const op *o)
 {
     return o->operands == 0 || (o->kind != OP_EXCHANGE && tensor_elements(&o->operand[0].tensor) == 0);

@@ -3,5 +3,5 @@
 #include "machine/op/op.h"
 #include <cuda_runtime.h>
 
-/* Queues the transfer. */
+/* Queues the transfer on the stream. Collective over its group. */
 void cuda_transfer(const op *o, cudaStream_t stream);

@@ -1,4 +1,4 @@
-/* Transfers before the first step. Their stream and their memory are process state. */
+/* Transfers before the first step. Their stream and memory are process state. */
 #include "machine/cuda/transfers/first_transfers.h"
 #include "base/clock.h"
 #include "machine/cuda/device/call.h"
@@ -7,8 +7,8 @@
 
 static struct {
     cudaStream_t stream;
-    char *token;      /* on the device: a byte for each rank and one more, or the numbers */
-    int32_t *numbers; /* on the host, pinned: [FIRST_NUMBERS] given, as many received */
+    char *token;      /* on the device: one byte for each rank and one more, or the numbers */
+    int32_t *numbers; /* pinned on the host: [FIRST_NUMBERS] to send, then as many received */
 } first;
 
 static void open_stream(void)
@@ -28,7 +28,7 @@ static void finish(const cuda_communicator *c, void (*check)(void))
     activity_wait(&e);
     for (cudaError_t state; (state = cudaStreamQuery(first.stream)) != cudaSuccess;) {
         if (state != cudaErrorNotReady) CUDA_CHECK(state);
-        cudaGetLastError(); /* else the next launch would seem to have failed */
+        cudaGetLastError(); /* clears the error, or the next launch would seem to have failed */
         check();
         activity_yield();
     }

@@ -1,4 +1,4 @@
-/* The door to NCCL. What is being called is process state, as NCCL's is. */
+/* Checked calls of NCCL. The current call is process state, like NCCL's own state. */
 #include "machine/cuda/transfers/nccl_call.h"
 #include "base/clock.h"
 #include "base/fail.h"
@@ -14,12 +14,12 @@ static const double LOOK = 0.02, ABANDON = 5.0; /* seconds */
 
 static struct {
     bool opened;
-    const char *who, *call; /* of the main thread's call */
+    const char *who, *call; /* of the main thread: communicator and text of its call */
     void (*let_go)(void);
     atomic_bool ending, gone;
 } calls;
 
-/* Signals are the main thread's. */
+/* Starts a detached thread that blocks all signals: only the main thread handles them. */
 static void start_thread(void *(*run)(void *))
 {
     pthread_t thread;
@@ -39,13 +39,12 @@ void nccl_open(void)
     calls.opened = true;
 }
 
-/* The run already ends: that is left to who ends it. */
+/* Sleeps forever if the run is ending: the thread that ends it reports the cause, not its consequences here. */
 static void stand_aside(void)
 {
     while (atomic_load(&calls.ending)) pause();
 }
 
-/* The function's name, without its arguments. */
 static int call_length(void) { return (int)strcspn(calls.call, "("); }
 
 void nccl_begin(const char *who, const char *call)
@@ -62,7 +61,7 @@ void nccl_begin(const char *who, const char *call)
 ncclResult_t nccl_tried(ncclResult_t result)
 {
     activity_wait_end();
-    if (result != ncclSuccess) cudaGetLastError(); /* else the next launch would seem to have failed */
+    if (result != ncclSuccess) cudaGetLastError(); /* clears the error, or the next launch would seem to have failed */
     return result;
 }
 

@@ -1,10 +1,10 @@
-/* The table of NCCL's defects, by version. */
+/* Known defects of NCCL, by version. */
 #include "machine/cuda/transfers/nccl_defects.h"
 #include "machine/cuda/device/environment.h"
 #include "machine/cuda/device/libraries.h"
 #include <stdio.h>
 
-/* Versions as ncclGetVersion gives them: 22907 is 2.29.7. `from` has the defect, `fixed` is the first without it. */
+/* Versions as in ncclGetVersion: 22907 is 2.29.7. `from` has the defect, `fixed` is the first version without it. */
 static const struct {
     int from, fixed;
     const char *what, *source;

@@ -1,4 +1,4 @@
-/* Versions of NCCL with defects that end or hang a run, and what this program does about each. */
+/* NCCL versions with defects that end or hang a run, and how xgsw avoids each defect. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,8 +9,8 @@ typedef enum {
     NCCL_DEFECTS
 } nccl_defect;
 
-/* Returns whether the loaded NCCL has the defect; writes what it does, which version and what to load: a clause. */
+/* Returns whether the loaded NCCL has the defect. If so, writes the defect and a version without it: a clause. */
 bool nccl_has_defect(nccl_defect which, char *why, size_t length);
-/* Returns whether transfers can run here: the environment leaves their thread blocks to the deck, and NCCL has no
- * defect that hangs them. links: some layout has pipeline > 1. If not, writes why: a clause. */
+/* Returns whether transfers can run here: no environment variable changes their thread blocks, and NCCL has no defect
+ * that hangs them. links: some layout has pipeline > 1. If not, writes why: a clause. */
 bool cuda_transfers_suit(bool links, char *why, size_t length);

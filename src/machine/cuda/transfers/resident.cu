@@ -1,4 +1,4 @@
-/* A block that holds a multiprocessor as a transfer's kernel does: with all shared memory that a block can have. */
+/* A thread block that occupies a multiprocessor like a transfer's kernel: it takes all shared memory of a block. */
 #include "machine/cuda/kernels/ptx.cuh"
 #include "machine/cuda/transfers/resident.h"
 
@@ -10,7 +10,7 @@ static KERNEL(THREADS) reside(int *leave)
     __syncthreads();
 }
 
-/* The block's stream, and the word in host memory that ends it. */
+/* leave: a word in host memory that ends the block. */
 static cudaStream_t stream;
 static int *leave;
 

@@ -1,7 +1,7 @@
-/* A block that stays on a multiprocessor. */
+/* A thread block that stays on a multiprocessor. */
 #pragma once
 #include "machine/cuda/device/call.h"
 
-/* Starts it, or ends it and waits until it has left. Between the two nothing may be loaded or allocated, because that
- * waits for the whole device. */
+/* Starts the block, or ends it and waits for its end. Do not load kernels or allocate memory in between, because these
+ * wait for the whole device. */
 XGSW_EXTERN void cuda_occupy(bool start);

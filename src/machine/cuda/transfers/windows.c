@@ -12,14 +12,14 @@
 #include <string.h>
 
 enum { WHY = 160, TIMED_PART = 16 << 20, LEAST_PART = 8 << 20, FIRST_PART = 64, PAGE = 4096 };
-/* Below so many bytes/s copy engines do not use NVLink: one direction of an A100's has 300e9, PCIe 5.0 x16 has 64e9. */
+/* Bytes/s that copy engines exceed only by NVLink: an A100 moves 300e9 in one direction, PCIe 5.0 x16 64e9. */
 static const double NVLINK = 100e9;
 
 static struct {
-    char *memory; /* NULL: there is none */
+    char *memory; /* NULL: none */
     size_t bytes, largest, used;
-    char why[WHY];   /* why there are no windows in this run; empty: there may be some */
-    char pairs[WHY]; /* why groups of two have none; empty: they have */
+    char why[WHY];   /* why this run has no windows; empty: it may have some */
+    char pairs[WHY]; /* why groups of two have none; empty: they have some */
     double rate;     /* bytes/s of the slowest timed gather; 0: none was timed */
 } windows;
 
@@ -27,8 +27,8 @@ void cuda_window_reserve(size_t bytes) { windows.largest = bytes > windows.large
 
 /* ---- what all ranks agree on ---- */
 
-/* Gives all ranks the reason of the first that has one; returns whether none has. A rank that took no part in an
- * earlier case does not know the reason that this case gave. */
+/* Gives all ranks the reason of the first rank that has one. Returns whether no rank has one. A rank that took no part
+ * in an earlier case does not know that case's reason, therefore it is sent again. */
 static bool nobody_has_a_reason(const group *all, const char *reason)
 {
     const cuda_communicator *c = communicator_for(all);
@@ -51,8 +51,8 @@ static void find_obstacle(char *why)
     else cuda_environment_lets_windows(why, WHY);
 }
 
-/* Returns the size of the memory: that of the largest arena which any rank has met or expects, or of this one where the
- * largest would leave a rank too little beside it. *kept: whether all ranks have memory of that size. */
+/* Returns the bytes to allocate: the largest arena that any rank has met or expects, or this arena's if the largest
+ * would leave some rank too little memory. *kept: whether all ranks already hold that many bytes. */
 static size_t agree_size(size_t bytes, const group *all, bool *kept)
 {
     const cuda_communicator *c = communicator_for(all);
@@ -79,7 +79,7 @@ static void release(void)
     windows.bytes = 0;
 }
 
-/* Fills in why the memory cannot be had. */
+/* Allocates the memory, or writes why it cannot. */
 static void take_memory(size_t bytes, char *why)
 {
     void *memory = NULL;
@@ -88,8 +88,8 @@ static void take_memory(size_t bytes, char *why)
     else windows.memory = memory, windows.bytes = bytes;
 }
 
-/* Memory of so many bytes that NCCL can map, on all ranks or on none. What a rank has depends on the cases in which it
- * took part, so all ranks ask each other whatever they have. */
+/* Returns whether all ranks have memory that NCCL can map: all or none. The memory of a rank depends on the cases it
+ * took part in, therefore all ranks ask each other in every case. */
 static bool has_memory(size_t bytes, const group *all)
 {
     char why[WHY] = "";
@@ -112,7 +112,7 @@ static bool engines_reach(const group *g)
     return all;
 }
 
-/* NCCL takes memory in a communicator's first gather. A large one is timed. */
+/* The first gather makes NCCL allocate memory. The second one is timed if it is large enough. */
 static void gather_first(const group *g)
 {
     const cuda_communicator *c = communicator_for(g);

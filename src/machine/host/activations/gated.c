@@ -1,4 +1,4 @@
-/* activations/: what stands between two products of a layer. silu(gate) * up, gelu(gate) * up (Shazeer 2020). */
+/* activations/: functions between two products of a layer. Here: silu(gate) * up, gelu(gate) * up (Shazeer 2020). */
 #include "machine/host/host.h"
 #include "machine/host/rows/row.h"
 

@@ -1,4 +1,4 @@
-/* gelu of a product and its bias (Hendrycks & Gimpel 2016); backward also makes the bias' gradient. */
+/* gelu of a product plus its bias (Hendrycks & Gimpel 2016). Backward also computes the bias's gradient. */
 #include "machine/host/host.h"
 #include "machine/host/network/column_sums.h"
 #include "machine/host/rows/row.h"

@@ -1,7 +1,7 @@
-/* network/: kernels of the network, a file for each. Attention in blocks of 64 queries by 64 keys (Dao 2023, algorithms
- * 1 and 2). Scores are kept transposed, [key][query]: the softmax then runs over whole vectors of queries, and of all
- * operands only those of a query block are ever transposed. Head dims are padded with zeros to a multiple of 16; rows
- * beyond a tensor's positions are zero, and what they give is masked or not stored. */
+/* network/: kernels of the network, one file each. Attention in blocks of 64 queries by 64 keys (Dao 2023, algorithms 1
+ * and 2). Scores are stored transposed, [key][query], so that softmax works on vectors of queries, and only operands of
+ * a query block need to be transposed. Head dims are padded with zeros to a multiple of 16. Rows beyond a tensor's
+ * positions are zero; their results are masked or not stored. */
 #include "base/lanes.h"
 #include "machine/host/host.h"
 #include "machine/host/rows/row.h"
@@ -12,7 +12,7 @@ enum { Q, K, V, OUT, LSE, D_OUT, DQ, DK, DV };
 
 typedef struct {
     int64_t s, t, b, heads, group, d, padded, blocks, key_blocks;
-    int64_t ahead; /* query i sees the keys 0 .. i + ahead that there are */
+    int64_t ahead; /* query i sees the keys 0 .. i + ahead, as far as they exist */
     float scale;
 } attention_shape;
 
@@ -62,7 +62,7 @@ static void transpose_tile(float *restrict to, const float *restrict from, int64
             for (int64_t l = 0; l < VECTOR_FLOATS; l++) to[(k + l) * BLOCK + i] = factor * from[i * padded + k + l];
 }
 
-/* row = sum, or row += sum where it is FP32 and added to. */
+/* Stores the sum in a row. UPDATE adds the row's old FP32 values. */
 static void put_row(const operand *to, head_place at, int64_t position, float *sum, int64_t d)
 {
     void *row = head_row(&to->tensor, at, position);
@@ -72,7 +72,7 @@ static void put_row(const operand *to, head_place at, int64_t position, float *s
     row_store(row, to->tensor.type, sum, d);
 }
 
-/* Rows of a tensor from a transposed tile [padded][BLOCK], each multiplied by its factor. */
+/* Stores rows of a tensor from a transposed tile [padded][BLOCK]. Each row is multiplied by its factor. */
 static void put_transposed(const operand *to, const attention_shape *a, head_place at, int64_t block, const float *tile,
                            const float *factor)
 {
@@ -83,7 +83,7 @@ static void put_transposed(const operand *to, const attention_shape *a, head_pla
     }
 }
 
-/* The statistics of a query block, one float per query. */
+/* Returns the log-sum-exp of a query block, one float per query. */
 static float *lse_row(const tensor *lse, head_place at, int64_t block)
 {
     return (float *)lse->data + at.b * lse->stride[0] + at.head * lse->stride[1] + block * BLOCK;
@@ -122,13 +122,13 @@ static void sum_over_queries(float *sums, const attention_shape *a, const float 
         .c = sums, .a = scores, .b = rows, .m = BLOCK, .n = a->padded, .depth = BLOCK, .a_row = BLOCK, .a_depth = 1 });
 }
 
-/* Key blocks that a block of queries sees. */
+/* Returns how many key blocks a block of queries sees. */
 static int64_t key_blocks_of(const attention_shape *a, int64_t block)
 {
     return blocks_of(smaller((block + 1) * BLOCK + a->ahead, a->t));
 }
 
-/* Keys count for nothing where they come too late for a query, or there are none. */
+/* Sets scores to `value` where a query does not see the key, or the key does not exist. */
 static void mask_tile(float *scores, const attention_shape *a, int64_t block, int64_t keys, float value)
 {
     for (int64_t key = 0; key < BLOCK; key++) {
@@ -137,12 +137,12 @@ static void mask_tile(float *scores, const attention_shape *a, int64_t block, in
     }
 }
 
-/* Running maxima and sums of a query block, and its unnormalized output, transposed. */
+/* Running maxima and sums of a query block, and its output, transposed and not yet normalized. */
 typedef struct {
     _Alignas(64) float maximum[BLOCK], sum[BLOCK], out[TILE_FLOATS];
 } query_state;
 
-/* Maxima move up to those of the scores; what was summed before shrinks accordingly. */
+/* Raises the maxima to those of the scores, and scales down earlier sums. */
 static void raise_maxima(query_state *state, const float *scores, int64_t padded)
 {
     float maximum[BLOCK], shrink[BLOCK];
@@ -162,7 +162,7 @@ static void raise_maxima(query_state *state, const float *scores, int64_t padded
         for (int64_t i = 0; i < BLOCK; i++) state->out[k * BLOCK + i] *= shrink[i];
 }
 
-/* Scores become exp(score - maximum). */
+/* Turns scores into exp(score - maximum), and adds them to the sums. */
 static void exponentiate(query_state *state, float *scores)
 {
     for (int64_t key = 0; key < BLOCK; key++) {
@@ -210,7 +210,7 @@ static void forward_block(const op *o, const attention_shape *a, head_place at, 
     close_state(&state, o, a, at, block);
 }
 
-/* Late query blocks, which see most keys, go first. */
+/* Starts with the late query blocks, which see most keys and take longest. */
 void host_attention_forward(const op *o, void *scratch)
 {
     attention_shape a = shape_of(o);
@@ -220,8 +220,8 @@ void host_attention_forward(const op *o, void *scratch)
         forward_block(o, &a, (head_place){ task % heads / a.heads, task % a.heads }, a.blocks - 1 - task / heads);
 }
 
-/* What one block of queries brings to the backward pass: queries and d_out as rows and transposed (queries scaled),
- * log sum exp, and D = rowsum(d_out * out). dq is transposed. */
+/* A block of queries in backward: queries and d_out, as rows and transposed (queries scaled), log-sum-exp, and
+ * D = rowsum(d_out * out). dq is transposed. */
 typedef struct {
     _Alignas(64) float q[TILE_FLOATS], q_transposed[TILE_FLOATS], d_out[TILE_FLOATS],
         d_out_transposed[TILE_FLOATS], dq[TILE_FLOATS];
@@ -252,7 +252,7 @@ static void open_queries(query_tiles *t, const op *o, const attention_shape *a, 
     memset(t->dq, 0, (size_t)(a->padded * BLOCK) * sizeof *t->dq);
 }
 
-/* p = exp(score - lse) from scores; ds = p (dp - D) scale from dp. */
+/* Turns scores into p = exp(score - lse). score_gradients turns dp into ds = p (dp - D) scale. */
 static void probabilities(const query_tiles *t, float *p)
 {
     for (int64_t key = 0; key < BLOCK; key++)
@@ -281,10 +281,10 @@ static void backward_tile(query_tiles *t, key_tiles *x, const attention_shape *a
     sum_over_keys(t->dq, a, x->k, x->ds);
 }
 
-/* Elements of one head's dk, or dv, in scratch. */
+/* Returns the elements of one head's dk in scratch; dv has as many. */
 static int64_t head_elements(const attention_shape *a) { return a->key_blocks * BLOCK * a->padded; }
 
-/* dq of one head; its share of dk and dv goes to scratch, dk before dv. */
+/* Computes dq of one head, and its share of dk and dv in scratch, dk before dv. */
 static void backward_head(const op *o, const attention_shape *a, head_place at, float *scratch)
 {
     const head_place kv = { at.b, at.head / a->group };
@@ -305,7 +305,7 @@ static void backward_head(const op *o, const attention_shape *a, head_place at, 
     }
 }
 
-/* One row of dk or dv: the sum over the query heads of its group, in order. */
+/* Sets or updates one row of dk or dv by the sum over the query heads of its group, in order. */
 static void join_group(const operand *to, const attention_shape *a, head_place kv, int64_t position,
                        const float *scratch)
 {

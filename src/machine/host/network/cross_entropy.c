@@ -1,9 +1,9 @@
-/* Cross-entropy over a vocabulary of which each rank holds some columns. */
+/* Cross-entropy over a vocabulary whose columns are divided over ranks. */
 #include "base/lanes.h"
 #include "machine/host/host.h"
 #include "machine/host/rows/row.h"
 
-/* Columns of this rank that are no padding. */
+/* Returns how many of this rank's columns are no padding. */
 static int64_t valid_columns(const op *o)
 {
     const cross_entropy_args *a = &o->args.cross_entropy;
@@ -11,7 +11,7 @@ static int64_t valid_columns(const op *o)
     return valid < 0 ? 0 : smaller(valid, columns);
 }
 
-/* The label's column here, or -1. */
+/* Returns the label's column on this rank, or -1. */
 static int64_t own_column(const op *o, int64_t row, int64_t columns)
 {
     const int32_t *label = o->operand[1].tensor.data;
@@ -40,12 +40,12 @@ static float tile_exponentials(const float *x, int64_t n, float maximum)
     return sum;
 }
 
-/* A row's maximum, sum of exponentials and own label's logit. */
+/* A row's maximum, sum of exponentials, and the label's logit. */
 typedef struct {
     float maximum, sum, label;
 } row_total;
 
-/* Tile by tile: when the maximum rises, what was summed before shrinks. */
+/* Goes tile by tile. If the maximum rises, the earlier sum is scaled down. */
 static row_total row_exponentials(const tensor *logits, int64_t row, int64_t n)
 {
     float tile[TILE], maximum = -INFINITY;
@@ -82,7 +82,7 @@ static void partial(const op *o)
     }
 }
 
-/* The row over all ranks. */
+/* Joins a row's partial results of all ranks. */
 static row_total join_ranks(const tensor *partials, int64_t rows, int64_t row)
 {
     int64_t ranks = tensor_elements(partials) / (3 * rows);
@@ -96,7 +96,7 @@ static row_total join_ranks(const tensor *partials, int64_t rows, int64_t row)
     return t;
 }
 
-/* x becomes (softmax - onehot) scale; columns from n on become 0. */
+/* Replaces logits by (softmax - onehot) scale, and columns from n on by 0. */
 static void row_gradient(const op *o, int64_t row, int64_t n, row_total t)
 {
     const tensor *logits = &o->operand[0].tensor;

@@ -1,8 +1,8 @@
-/* Rows of the embedding table by token, with those of positions, and the sums of their gradients. */
+/* Rows of the embedding table by token, plus rows of position embeddings, and the sums of their gradients. */
 #include "machine/host/host.h"
 #include "machine/host/rows/row.h"
 
-/* Columns [at, at + n) of a token: those of its table row and of its position, if that is added, rounded once. */
+/* Sets columns [at, at + n) of a token to its table row, plus its position's row if present, rounded once. */
 static void forward_tile(const op *o, int64_t i, int64_t at, int64_t n)
 {
     const tensor *tokens = &o->operand[0].tensor, *table = &o->operand[1].tensor, *out = &o->operand[2].tensor,
@@ -25,7 +25,7 @@ static void forward_tile(const op *o, int64_t i, int64_t at, int64_t n)
 
 void host_embedding_forward(const op *o, void *scratch) { row_parts(o, &o->operand[2].tensor, forward_tile); }
 
-/* Tokens sorted by row: those of row r stand in order[begin[r] .. begin[r + 1]), in position order. */
+/* Tokens sorted by row: those of row r are order[begin[r] .. begin[r + 1]), in position order. */
 typedef struct {
     int32_t *begin, *order;
 } by_row;
@@ -33,7 +33,7 @@ typedef struct {
 static by_row sort_tokens(const int32_t *token, int64_t count, int64_t first, int64_t rows, void *scratch)
 {
     by_row s = { scratch, (int32_t *)scratch + rows + 2 };
-    int32_t *next = s.begin + 1; /* next[r + 1] counts, then places, row r */
+    int32_t *next = s.begin + 1; /* next[r + 1] first counts row r, then is its next place */
     memset(s.begin, 0, (size_t)(rows + 2) * sizeof *s.begin);
     for (int64_t i = 0; i < count; i++) {
         int64_t row = token[i] - first;
@@ -47,7 +47,7 @@ static by_row sort_tokens(const int32_t *token, int64_t count, int64_t first, in
     return s;
 }
 
-/* One tile of gradient row (+)= the FP32 sum of its tokens' rows, rounded once. */
+/* Sets or updates one tile of a gradient row by the FP32 sum of its tokens' rows. Rounds once. */
 static void sum_tile(const operand *gradient, int64_t row, int64_t at, int64_t n, const tensor *d_out,
                      const int32_t *order, int64_t count)
 {

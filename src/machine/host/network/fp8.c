@@ -1,14 +1,14 @@
-/* FP8's operations: codes made of values, transposed, and the scales of the next step. */
+/* FP8 operations: quantization, transposition, and the scales of the next step. */
 #include "base/fp8.h"
 #include "machine/host/host.h"
 #include "machine/host/rows/codes.h"
 #include "machine/host/rows/row.h"
 
 enum { X, CODES, TRANSPOSED, SCALE, AMAX, COUNTS };
-/* A column of the transposed copy is written in runs of BLOCK_ROWS, so that whole cache lines are. */
+/* Columns of the transposed copy are written in runs of BLOCK_ROWS, so that whole cache lines are written. */
 enum { BLOCK_ROWS = 256, BLOCK_COLUMNS = 512 };
 
-/* What is quantized: rows r groups + g of x, r = 0 .. rows; transposed, so many and zeros up to `padded`. */
+/* The values of group g are rows r groups + g of x, r < rows. The transposed copy adds zeros up to `padded`. */
 typedef struct {
     const tensor *x, *codes, *transposed;
     const float *scale;
@@ -32,7 +32,7 @@ static quantization quantization_of(const op *o)
                            .columns = tensor_columns(x) };
 }
 
-/* A group's matrix. */
+/* Returns one group's matrix. */
 static codes_matrix matrix_of(const tensor *t, int64_t g)
 {
     int row = t->dims - 2, column = row + 1;
@@ -40,7 +40,7 @@ static codes_matrix matrix_of(const tensor *t, int64_t g)
     return (codes_matrix){ data, t->stride[row], t->dim[row], t->dim[column] };
 }
 
-/* n columns from `at` of rows first .. first + BLOCK_ROWS of a group. */
+/* Quantizes columns [at, at + n) of rows first .. first + BLOCK_ROWS - 1 of a group. */
 static codes_seen quantize_block(const quantization *q, int64_t g, int64_t first, int64_t at, int64_t n)
 {
     float tile[BLOCK_COLUMNS];
@@ -89,7 +89,7 @@ void host_transpose(const op *o, void *scratch)
                             codes_part(matrix_of(x, g), 0, at, rows, BLOCK_COLUMNS));
 }
 
-/* Amaxes become those of all the history. The calibration's are those of step -1: its first. */
+/* Stores the amaxes in the history and replaces them by its maxima. Calibration is step -1 and has the first entry. */
 static void keep_amaxes(int32_t *amax, int64_t n, int32_t *past, const double *scalars)
 {
     int64_t at = ((int64_t)within(scalars[SCALAR_STEP], -1.0, 0x1p53) + 1) % FP8_HISTORY;

@@ -1,9 +1,9 @@
-/* RMSNorm (Zhang & Sennrich 2019) and LayerNorm (Ba et al. 2016), with an optional addition before them. */
+/* RMSNorm (Zhang & Sennrich 2019) and LayerNorm (Ba et al. 2016), optionally of a sum x + delta. */
 #include "base/lanes.h"
 #include "machine/host/host.h"
 #include "machine/host/rows/row.h"
 
-/* Gain gradients are summed over blocks of rows first, then over blocks in order: the same on any number of threads. */
+/* Gain gradients are summed in blocks of rows, then over blocks in order: the same for any number of threads. */
 enum { LARGEST_BLOCKS = 64, SMALLEST_BLOCK = 16, COLUMNS = 128 };
 
 static float sum_of_squares(const float *x, int64_t n)
@@ -14,7 +14,7 @@ static float sum_of_squares(const float *x, int64_t n)
     return sum;
 }
 
-/* A tile of what is normed: x, or sum = x + delta as it is rounded, which is written. */
+/* Returns a tile of x, or of sum = x + delta after it is rounded and stored. */
 static const float *summed_tile(const op *o, int64_t row, int64_t at, int64_t n, float tile[3][TILE])
 {
     const tensor *x = &o->operand[0].tensor, *delta = &o->operand[1].tensor, *sum = &o->operand[3].tensor;
@@ -43,7 +43,7 @@ static float row_mean_square(const op *o, int64_t row, int64_t n)
 }
 
 typedef struct {
-    double mean, squares; /* sum of the squares of the differences from it */
+    double mean, squares; /* squares: sum of squared differences from the mean */
 } moments;
 
 static moments tile_moments(const float *x, int64_t n)
@@ -57,7 +57,7 @@ static moments tile_moments(const float *x, int64_t n)
     return (moments){ (double)mean, (double)squares };
 }
 
-/* Tiles' moments are put together as Chan, Golub and LeVeque 1979 do: no difference of large sums is taken. */
+/* Combines the tiles' moments by the method of Chan, Golub and LeVeque 1979, which subtracts no large sums. */
 static moments row_moments(const op *o, int64_t row, int64_t n)
 {
     float tile[3][TILE];
@@ -92,7 +92,7 @@ static void scale_row(const op *o, int64_t row, int64_t n, row_statistics of)
     }
 }
 
-/* mean 0: RMSNorm */
+/* The mean is 0 for RMSNorm. */
 static row_statistics statistics_of(const op *o, int64_t row, int64_t n, bool centred)
 {
     float epsilon = o->args.norm.epsilon;
@@ -117,7 +117,7 @@ void host_norm_forward(const op *o, void *scratch)
 }
 
 /* With unit = x rstd and d_unit = d_out gain: dx = rstd (d_unit - unit mean(d_unit unit)), d gain = sum over rows of
- * d_out unit. LayerNorm: x less its mean, gain more by 1; dx less by rstd mean(d_unit); d bias = sum of d_out. */
+ * d_out unit. LayerNorm: x - mean for x, 1 + gain for gain, dx less by rstd mean(d_unit); d bias = sum of d_out. */
 typedef struct {
     const tensor *d_out, *x, *gain, *dx;
     const float *rstd, *mean; /* mean NULL: RMSNorm */
@@ -142,7 +142,7 @@ static backward_call call_of(const op *o)
     return c;
 }
 
-/* A tile of a row, of which both formulas are compiled apart. */
+/* A tile of a row. Functions that take `centred` are compiled once for each norm. */
 typedef struct {
     const float *d, *x, *gain;
     float mean, rstd;
@@ -168,7 +168,7 @@ typedef struct {
     float *gain, *bias; /* sums of the gradients of gain and bias */
 } lane_sums;
 
-/* Adds n numbers from `at` on, a whole vector or one, to the sums. */
+/* Adds n numbers from `at` on to the sums. n is a whole vector or 1. */
 static inline void sum_lanes(const row_tile *r, bool centred, int64_t at, int64_t n, lane_sums *sums)
 {
     lanes d = lanes_load(r->d + at, n), x = lanes_load(r->x + at, n), gain = lanes_load(r->gain + at, n), zero = { 0 };
@@ -180,7 +180,7 @@ static inline void sum_lanes(const row_tile *r, bool centred, int64_t at, int64_
     if (centred) sums->d_units = lanes_fma(d, gain, sums->d_units);
 }
 
-/* Adds the tile's parts of the gradients of gain and bias to their sums. */
+/* Adds the tile's contributions to the gradients of gain and bias. */
 static inline tile_sums sum_tile(row_tile r, bool centred, float *gain_sum, float *bias_sum)
 {
     lane_sums sums = { .gain = gain_sum, .bias = bias_sum };
@@ -236,7 +236,7 @@ static void row_backward(const backward_call *c, int64_t row, projection p)
 
 static int64_t blocks_of(const backward_call *c) { return (c->rows + c->block - 1) / c->block; }
 
-/* sums: of the gain in each block [blocks, n], then of the bias. */
+/* sums: [blocks, n] for the gain, then the same for the bias. */
 static void block_backward(const backward_call *c, int64_t block, float *sums)
 {
     int64_t first = block * c->block;

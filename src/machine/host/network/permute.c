@@ -1,10 +1,10 @@
-/* Rows of tokens to the experts' buffers, and back as weighted sums. */
+/* Copies rows of tokens to the experts' buffers, and back as weighted sums. */
 #include "machine/host/host.h"
 #include "machine/host/rows/row.h"
 
 static const int32_t *numbers(const tensor *t) { return t->data; }
 
-/* Does the number of a choice name a token? Faulty numbers name none. */
+/* Returns whether the choice's number refers to a token. Faulty numbers do not. */
 static bool is_token(const tensor *x, int32_t source) { return source >= 0 && source / CHOICES < tensor_row_count(x); }
 static const void *token_row(const tensor *x, int32_t source, int64_t at)
 {
@@ -46,7 +46,7 @@ static void sum_tile(const op *o, int64_t token, int64_t at, int64_t n)
 
 void host_unpermute_forward(const op *o, void *scratch) { row_parts(o, &o->operand[0].tensor, sum_tile); }
 
-/* Row r of d_y = weight d_out, and what columns [at, at + n) add to d_out . y. */
+/* Sets row r of d_y to weight d_out. Returns the part of columns [at, at + n) in d_out . y. */
 static float backward_tile(const op *o, int64_t r, int64_t at, int64_t n)
 {
     const tensor *y = &o->operand[1].tensor, *d_y = &o->operand[5].tensor;

@@ -1,10 +1,10 @@
-/* Rotary positions: half-split pairs (x[i], x[i + d/2]) turn by the angles of their position (Su et al. 2021). */
+/* Rotary positions: pairs (x[i], x[i + d/2]) are rotated by the angles of their position (Su et al. 2021). */
 #include "machine/host/host.h"
 #include "machine/host/rows/row.h"
 
 enum { LARGEST_HALF = LARGEST_HEAD_DIM / 2 };
 
-/* Cosines and sines of one position; sines change sign to turn back. */
+/* Reads the cosines and sines of one position. sign -1 rotates back. */
 static void angles_of(const tensor *table, int64_t position, float sign, float *cosine, float *sine)
 {
     int64_t half = table->dim[1];

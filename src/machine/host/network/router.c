@@ -6,9 +6,9 @@ enum { LOGITS, ORDER, CHOSEN, CHOSEN_WEIGHTS, PLACE, SOURCE, STATISTICS };
 
 typedef struct {
     router_args args;
-    int64_t tokens, experts, sequences, of_group; /* tokens of a group */
+    int64_t tokens, experts, sequences, of_group; /* of_group: tokens of a group */
     const tensor *logits;
-    const int32_t *order; /* NULL: as they stand */
+    const int32_t *order; /* NULL: in their own order */
     int32_t *choice, *place, *source;
     float *weight, *statistics;
 } router;
@@ -31,7 +31,7 @@ static router router_of(const op *o)
                      .statistics = o->operand[STATISTICS].tensor.data };
 }
 
-/* Of an expert that there is; faulty choices name the last. */
+/* Returns the logit of an existing expert: a faulty choice is replaced by the last expert. */
 static float logit(const tensor *logits, int64_t token, int64_t expert)
 {
     expert = smaller(expert, tensor_columns(logits) - 1);
@@ -60,14 +60,14 @@ static void weigh(const router *r, int64_t token)
     for (int k = 0; k < CHOICES; k++) r->weight[CHOICES * token + k] = w.of[k];
 }
 
-/* ---- who is kept ---- */
+/* ---- which choices are kept ---- */
 
 static int64_t token_of(const router *r, int64_t part, int64_t i)
 {
     return r->order ? r->order[part * r->of_group + i] : i;
 }
 
-/* Which of a token's choices is the expert and not dropped, or -1. */
+/* Returns which of a token's choices is this expert and not dropped, or -1. */
 static int choice_of(const router *r, int64_t token, int64_t expert)
 {
     for (int k = 0; k < CHOICES; k++)
@@ -75,7 +75,7 @@ static int choice_of(const router *r, int64_t token, int64_t expert)
     return -1;
 }
 
-/* Positive numbers are ordered as their bits are. */
+/* Counts the choices whose weight has at least these bits. Positive floats are ordered like their bits. */
 static int64_t count_from(const router *r, int64_t part, int64_t expert, uint32_t least)
 {
     int64_t count = 0;
@@ -87,7 +87,7 @@ static int64_t count_from(const router *r, int64_t part, int64_t expert, uint32_
     return count;
 }
 
-/* The largest number that so many of the expert's weights in the group reach, or 0; bit by bit. */
+/* Returns the bits of the largest value that `capacity` weights reach, or 0 if there are no more weights than that. */
 static uint32_t threshold(const router *r, int64_t part, int64_t expert, int64_t capacity)
 {
     uint32_t least = 0;
@@ -97,7 +97,7 @@ static uint32_t threshold(const router *r, int64_t part, int64_t expert, int64_t
     return least;
 }
 
-/* Rows in order: those above the threshold, and of those at it as many as there is room for. */
+/* Fills the expert's rows in order: all choices above the threshold, and those equal to it while rows are left. */
 static void place_group(const router *r, int64_t part, int64_t expert)
 {
     int64_t capacity = r->args.rows / r->args.groups, used = part * capacity, end = used + capacity;
@@ -121,7 +121,7 @@ static void place_expert(const router *r, int64_t expert)
     for (int64_t g = 0; g < r->args.groups; g++) place_group(r, g, expert);
 }
 
-/* Choices that were given as dropped have no place; those that found none are dropped. */
+/* Choices given as dropped get no place. Other choices without a place are marked as dropped. */
 static void mark_dropped(const router *r)
 {
     for (int64_t i = 0; i < CHOICES * r->tokens; i++) {
@@ -132,7 +132,7 @@ static void mark_dropped(const router *r)
 
 /* ---- statistics ---- */
 
-/* Of a row: its largest, and the sum of e^(x - largest). */
+/* The largest logit of a row, and the sum of e^(x - largest). */
 typedef struct {
     float largest, sum;
 } soft_maximum;
@@ -196,7 +196,7 @@ static const float *chosen_of(const op *o, int64_t token)
     return (const float *)s->data + (token % s->dim[0] * ROUTED_STATISTICS + ROUTED_CHOSEN) * s->dim[2];
 }
 
-/* Balance loss by softmax: p_e (c_e - sum of p c), c = balance x tokens of the expert; weights: w0 w1 (d0 - d1). */
+/* Gradient of the balance loss: p_e (c_e - sum of p c), c = balance x tokens of e. Of weights: w0 w1 (d0 - d1). */
 static void backward_token(const op *o, int64_t token)
 {
     const tensor *logits = &o->operand[B_LOGITS].tensor, *d_logits = &o->operand[B_D_LOGITS].tensor;
@@ -217,7 +217,7 @@ static void backward_token(const op *o, int64_t token)
     }
 }
 
-/* Of one sequence: the balance loss, and what it adds to the load. */
+/* Adds one sequence's balance loss, and its choices to the load. */
 static void report_sequence(const op *o, int64_t sequence)
 {
     const tensor *s = &o->operand[B_STATISTICS].tensor;

@@ -1,6 +1,6 @@
-/* products/: matrix products by oneDNN, and their check. BF16 is widened to FP32 in scratch where the processor cannot
- * multiply it, FP8 codes to BF16 or FP32: products are exact either way, and sums are rounded once. A right operand
- * that the library would read slowly is copied into scratch, its rows further apart. */
+/* products/: matrix products by oneDNN, and their check. BF16 is widened to FP32 in scratch if the processor cannot
+ * multiply it, and FP8 to BF16 or FP32. Either way products are exact and sums are rounded once. A right operand that
+ * oneDNN would read slowly is copied to scratch with its rows further apart. */
 #include "machine/host/host.h"
 #include "machine/host/rows/codes.h"
 #include "machine/host/rows/row.h"
@@ -10,7 +10,7 @@ enum { GAP = 16 }; /* elements */
 
 static bool by_columns(const tensor *t) { return t->stride[t->dims - 1] != 1 && tensor_columns(t) != 1; }
 
-/* oneDNN writes rows fast, so a product into a matrix of contiguous columns is made transposed: c' = b' a'. */
+/* oneDNN writes rows fast. A product into contiguous columns is therefore computed transposed: c' = b' a'. */
 static void operands_of(const op *o, tensor x[3])
 {
     bool swap = by_columns(&o->operand[C].tensor);
@@ -19,10 +19,10 @@ static void operands_of(const op *o, tensor x[3])
 }
 
 static bool is_fp8(dtype type) { return type == E4M3 || type == E5M2; }
-/* A grouped product has no bias. */
+/* The scales are the last two operands: a grouped product has no bias before them. */
 static const tensor *scale_of(const op *o, int which) { return &o->operand[o->operands - 2 + (which == B)].tensor; }
 
-/* What the operands are multiplied as: over a power of two, an FP8 value is exact in BF16. */
+/* Returns the format for multiplying. FP8 values become BF16 only if both scales are powers of two, which is exact. */
 static dtype format_of(const op *o)
 {
     bool native = onednn_multiplies_bf16();
@@ -36,7 +36,7 @@ static bool widens(const tensor *t, dtype to) { return dtype_bytes(t->type) < dt
 
 static tensor contiguous_rows(tensor t) { return by_columns(&t) ? tensor_transposed(t) : t; }
 
-/* The same matrix in that format, contiguous the way it was, with a gap of so many elements after each row. */
+/* Returns the same matrix in format `to`, with the same order, and `gap` unused elements after each row. */
 static tensor copied(const tensor *t, dtype to, int64_t gap)
 {
     tensor rows = contiguous_rows(*t);
@@ -48,7 +48,7 @@ static tensor copied(const tensor *t, dtype to, int64_t gap)
     return by_columns(t) ? tensor_transposed(copy) : copy;
 }
 
-/* Matrices as they are multiplied, those that are copied with places in scratch; returns the bytes they take. */
+/* Returns the bytes that copied operands take. copy: the matrices to multiply; those that are copied lie in scratch. */
 static size_t copied_operands(const tensor x[3], dtype to, tensor copy[3], char *scratch)
 {
     size_t used = 0;
@@ -72,7 +72,7 @@ static void copy_row(const tensor *to, const tensor *from, int64_t row, const fl
     else codes_read_f32(from->type, copy, old, *scale, n);
 }
 
-/* scale: of codes. */
+/* scale: for FP8. */
 static void copy_rows(const tensor *from, const tensor *to, const float *scale)
 {
     tensor rows = contiguous_rows(*from), copy = contiguous_rows(*to);
@@ -97,7 +97,7 @@ static size_t scratch_for(const tensor x[3], dtype to, access_mode how)
     return bytes + onednn_scratch(copy, how);
 }
 
-/* The scales of FP8 are known when it is multiplied. */
+/* FP8 scales are known only when the product runs, so scratch must suffice for both formats. */
 size_t host_matmul_scratch(const op *o)
 {
     tensor x[3];
@@ -108,7 +108,7 @@ size_t host_matmul_scratch(const op *o)
     return as_f32 > as_bf16 ? as_f32 : as_bf16;
 }
 
-/* Every row is the bias: the product is then added to it. */
+/* Sets every row to the bias. The product is then added. */
 static void fill_rows(const tensor *c, const tensor *bias)
 {
     size_t bytes = dtype_bytes(c->type);

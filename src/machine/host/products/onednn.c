@@ -1,5 +1,5 @@
-/* The door to oneDNN. A product's primitive is built once per shape, format, layout and access, when the op is
- * prepared; running it allocates nothing. The cache is process state, like the library's own. */
+/* Calls of oneDNN. Preparing an operation builds a primitive, one for each shape, format, layout and access. Running it
+ * allocates nothing. The cache is process state, like oneDNN's own. */
 #include "base/fail.h"
 #include "base/key_table.h"
 #include "base/memory.h"
@@ -14,7 +14,7 @@ static struct {
     dnnl_stream_t stream;
 } cache = { .products.key_bytes = sizeof(product_key) };
 
-/* The free stride of a dimension of one spans the other: oneDNN 3.7 takes a column of stride 4, [4, 1], for dense. */
+/* A dim of size 1 gets a stride that spans the other dim: oneDNN 3.7 takes a column [4, 1] of stride 4 for dense. */
 static product_key key_of(const tensor x[3], access_mode how)
 {
     int row = x[0].dims - 2, column = row + 1;
@@ -72,7 +72,7 @@ void onednn_multiply(const tensor x[3], access_mode how, void *scratch)
     product_check(dnnl_stream_wait(cache.stream), "dnnl_stream_wait");
 }
 
-/* Later instruction sets hold the bits of those they contain. */
+/* The bits of an instruction set include those of the sets that it contains. */
 static bool has_instructions(dnnl_cpu_isa_t isa)
 {
     return ((unsigned)dnnl_get_effective_cpu_isa() & isa) == (unsigned)isa;

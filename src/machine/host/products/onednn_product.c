@@ -1,4 +1,4 @@
-/* What the versions of the library share in building a product. */
+/* Building a product: the part that is the same for all versions of oneDNN. */
 #include "machine/host/products/onednn_product.h"
 #include "base/fail.h"
 

@@ -1,11 +1,11 @@
-/* A matrix product as a oneDNN primitive. onednn.c keeps the primitives; how one is built differs between the library's
- * versions 2 and 3, and the Makefile takes onednn_v2.c or onednn_v3.c. */
+/* A matrix product as a oneDNN primitive. onednn.c caches primitives. Building one differs between oneDNN 2 and 3: the
+ * Makefile takes onednn_v2.c or onednn_v3.c. */
 #pragma once
 #include "machine/op/op.h"
 #include <dnnl.h>
 
-/* What a primitive depends on: c[m, n] (+)= a[m, k] b[k, n], of so many groups, whose matrices lie `apart` (groups 0:
- * one product). Integers of one size, so that keys compare as bytes. */
+/* The key of a primitive: c[m, n] (+)= a[m, k] b[k, n] for each group, whose matrices lie `apart` elements from each
+ * other (groups 0: one product). All members are integers of one size, so that keys compare as bytes. */
 typedef struct {
     int64_t groups, m, n, k, type[3], apart[3], stride[3][2], access, threads;
 } product_key;
@@ -17,19 +17,19 @@ typedef struct {
     size_t scratch_bytes;
 } product;
 
-/* Ends the run if a call of the library failed. */
+/* Ends the run if a call of oneDNN failed. */
 void product_check(dnnl_status_t status, const char *call);
-/* Shape, strides and format of one of the three matrices; groups come first. */
+/* Shape, strides and format of one of the three matrices. Groups are the first dim. */
 typedef struct {
     int dimensions;
     dnnl_dims_t dims, strides;
     dnnl_data_type_t format;
 } product_matrix;
 product_matrix product_describe(const product_key *key, int which);
-/* Scratchpad from the caller; UPDATE adds c inside the product, before it is rounded. Owned by the caller. */
+/* Returns attributes: scratch from the caller; UPDATE adds c before rounding. The caller destroys them. */
 typedef dnnl_status_t append_sum(dnnl_post_ops_t after);
 dnnl_primitive_attr_t product_attributes(const product_key *key, append_sum *append);
 
-/* The version's part: does the product read the right operand slowly without AVX-512; building what p->key says. */
+/* Functions of each version. product_reads_slowly: whether the right operand is read slowly without AVX-512. */
 bool product_reads_slowly(const product_key *key);
 void product_build(product *p, dnnl_engine_t engine);

@@ -20,16 +20,16 @@ static dnnl_exec_arg_t argument(int name, const dnnl_memory_desc_t *d, dnnl_engi
     return a;
 }
 
-/* For long sums over contiguous rows the library's first choice, brgemm, makes 2 to 9 % less a second than its sgemm
- * (FP32, AVX-512, n = 512, k = 768 to 8192). Over columns, and for short sums, brgemm is the faster. */
+/* For long sums over contiguous rows, oneDNN's first choice, brgemm, is 2 to 9 % slower than its sgemm (FP32, AVX-512,
+ * n = 512, k = 768 to 8192). Over columns, and for short sums, brgemm is faster. */
 static bool prefers_sgemm(const product_key *key)
 {
     return key->type[LEFT] == F32 && key->stride[LEFT][1] == 1 && key->stride[RIGHT][1] == 1 && key->k >= key->n;
 }
 
-/* For few rows of c (m) the library's sgemm for AVX2 reads the right operand where it lies. Rows a multiple of 2 KiB
- * apart then share few sets of the first cache: 61 GF/s, and 88 with a copy whose rows lie 64 bytes further apart (m =
- * 512, n = 512, k = 1024), 43 and 83 (m = 256, n = 1024). Bits are the same. The copy pays from 64 rows on. */
+/* For few rows of c (m), oneDNN's sgemm for AVX2 reads the right operand in place. Rows that are a multiple of 2 KiB
+ * apart share few sets of the L1 cache. A copy with rows 64 bytes further apart raises 61 GF/s to 88 (m = n = 512,
+ * k = 1024), and 43 to 83 (m = 256, n = 1024). Bits are the same. The copy pays from 64 rows on. */
 bool product_reads_slowly(const product_key *key)
 {
     bool few = key->m >= 64 && (key->m <= 256 || key->m * key->n <= 512 * 512);
@@ -43,7 +43,7 @@ static bool is_sgemm(const_dnnl_primitive_desc_t plan)
            strncmp(name, "gemm:", 5) == 0;
 }
 
-/* The library's first choice, or its sgemm where that is wanted and listed. */
+/* Returns oneDNN's first choice, or its sgemm if that is wanted and available. */
 static dnnl_primitive_desc_t choose(const dnnl_matmul_desc_t *matmul, dnnl_primitive_attr_t how, dnnl_engine_t engine,
                                     bool sgemm)
 {

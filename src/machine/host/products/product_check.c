@@ -1,4 +1,4 @@
-/* Freivalds' check. A matrix is read in slabs of whole lines; each thread takes panels of rows of a slab. */
+/* Freivalds' check of products. A matrix is read in slabs of whole lines. Threads divide a slab into panels of rows. */
 #include "base/memory.h"
 #include "base/random.h"
 #include "machine/host/rows/codes.h"
@@ -8,25 +8,25 @@
 #include "machine/prove/shadow.h"
 #include <math.h>
 
-/* ROWS of a panel, of which TOGETHER are multiplied at a time, in registers. */
+/* A panel has ROWS rows. TOGETHER of them are multiplied at a time, in registers. */
 enum { SLAB_BYTES = 1 << 26, ROWS = 64, TOGETHER = 8, VECTOR = __BIGGEST_ALIGNMENT__ / 8 };
 enum { C, A, B };
 typedef double lanes __attribute__((vector_size(VECTOR * sizeof(double)), aligned(sizeof(double)), may_alias));
 
-/* A matrix of 2 dimensions, and what reads it. */
+/* A matrix of two dims, and the function that reads it. */
 typedef struct {
     tensor t;
     tensor_reader *read;
     void *from;
 } matrix;
 
-/* A number for each row and block: [rows, width], where width is the number of blocks in whole vectors. */
+/* One number per row and block of columns: [rows, width]. width: blocks, rounded up to whole vectors. */
 typedef struct {
     int64_t rows, blocks, width;
     double *value;
 } block_sums;
 
-/* Half units in the last place in a block's row: their sum, the sum of their squares; the largest magnitude. */
+/* Half units in the last place, over a row of a block: sum, and sum of squares. largest: magnitude of the elements. */
 typedef struct {
     double half, square, largest;
 } row_units;
@@ -43,14 +43,14 @@ static block_sums sums_of(int64_t rows, int64_t columns)
 
 /* ---- panels ---- */
 
-/* Elements from (row, column) on, of codes their values. */
+/* Elements from (row, column) on, as doubles. FP8 values are not scaled. */
 typedef struct {
     int64_t row, column, rows, columns;
     dtype type;
     double x[ROWS][PRODUCT_BLOCK];
 } panel;
 
-/* Adds factor times a panel's signed columns (sign), or times y, to the sums. units: filled unless NULL. */
+/* Adds factor times a panel's columns with signs (sign), or times y, to the sums. units is filled unless NULL. */
 typedef struct {
     block_sums sums;
     double factor;
@@ -61,7 +61,7 @@ typedef struct {
 
 static bool by_columns(const tensor *t) { return t->stride[t->dims - 1] != 1 && t->dim[t->dims - 1] != 1; }
 
-/* Lines of the slab begin at (row, column) of the matrix. */
+/* Reads a panel from a slab whose lines begin at (row, column) of the matrix. */
 static void load(panel *p, const tensor *lines, int64_t row, int64_t column, bool turned)
 {
     float x[PRODUCT_BLOCK];
@@ -75,8 +75,8 @@ static void load(panel *p, const tensor *lines, int64_t row, int64_t column, boo
     }
 }
 
-/* Half a unit in the last place is 2^-8 (BF16) or 2^-24 (FP32) of the power of two at which the element's binade
- * begins; numbers below the smallest normal one have its unit. */
+/* Half a unit in the last place is 2^-8 (BF16) or 2^-24 (FP32) of the power of two at or below the element. Subnormal
+ * numbers have the unit of the smallest normal one. */
 static row_units units_of(const double *x, int64_t n, dtype type)
 {
     const double share = type == BF16 ? 0x1p-8 : 0x1p-24;
@@ -122,7 +122,7 @@ static void run_panel(const panel_work *w, const panel *p)
         for (int64_t row = 0; row < p->rows; row += TOGETHER) add_product(w, p, row, block);
 }
 
-/* A slab of which the first element is (row, column) of the matrix. */
+/* Runs a slab whose first element is (row, column) of the matrix. */
 static void run_slab(const panel_work *w, const tensor *lines, int64_t row, int64_t column, bool turned)
 {
     int64_t rows = row + lines->dim[turned], columns = column + lines->dim[!turned];
@@ -157,9 +157,9 @@ static void run_matrix(const panel_work *w, const matrix *m)
 
 /* ---- comparison ---- */
 
-/* A product without groups whose C has rows without gaps; of another, c' = b' a'. before: no data if C was only
- * written. bias: no data, or a matrix of one row. factor: what the product of codes is multiplied by. rounded: the
- * product may be before C or a bias is added. */
+/* One product (of one group) with contiguous rows of C; otherwise c' = b' a'. before: no data if C was only written.
+ * bias: no data, or a matrix of one row. factor: multiplies a product of FP8 values. rounded: the product may be
+ * rounded before C or a bias is added. */
 typedef struct {
     matrix c, before, a, b, bias;
     double factor;
@@ -167,15 +167,15 @@ typedef struct {
     bool rounded;
 } one_product;
 
-/* Adds the half units of a product that was rounded by itself: each is at most twice the larger of those of the sum and
- * of what was added. Squares add as their roots do (Cauchy). */
+/* Adds the half units of a product that was rounded separately. Each is at most twice the larger one of the sum and of
+ * what was added. Roots of square sums add (Cauchy). */
 static void add_rounded(row_units *sum, const row_units *added)
 {
     sum->half = 3.0 * sum->half + 2.0 * added->half;
     sum->square = pow(3.0 * sqrt(sum->square) + 2.0 * sqrt(added->square), 2.0);
 }
 
-/* (C - C before) x - factor A (B x) - bias x; also fills the units of C. */
+/* Returns (C - C before) x - factor A (B x) - bias x, and fills the units of C. */
 static block_sums difference_of(const one_product *x, row_units **units)
 {
     int64_t columns = x->c.t.dim[1];
@@ -199,7 +199,7 @@ static block_sums difference_of(const one_product *x, row_units **units)
     return d;
 }
 
-/* share: of C's largest value, what is allowed for sums. What is no number is infinitely far off. */
+/* share: what sums may deviate, relative to C's largest value. NaN counts as an infinite deviation. */
 static product_finding compare_one(const one_product *x, double share)
 {
     row_units *units;
@@ -229,7 +229,7 @@ static double *signs(uint32_t draw, int64_t n)
     return sign;
 }
 
-/* The matrix of one group, turned over if C lies by columns. */
+/* Returns the matrix of one group, transposed if C is stored by columns. */
 static matrix matrix_of(const checked_product *p, int which, int64_t group)
 {
     bool turned = by_columns(&p->o->operand[C].tensor);
@@ -240,7 +240,7 @@ static matrix matrix_of(const checked_product *p, int which, int64_t group)
     return (matrix){ turned ? tensor_transposed(t) : t, p->read, p->from };
 }
 
-/* What the product of codes is multiplied by: 1 over both scales. */
+/* Returns the factor of a product of FP8 values: 1 over both scales. */
 static double factor_of(const checked_product *p)
 {
     double factor = 1.0;

@@ -1,4 +1,4 @@
-/* FP8 codes, row by row and block by block. */
+/* FP8 values, by rows and by blocks. */
 #include "machine/host/rows/codes.h"
 #include "base/fp8.h"
 #include "machine/host/rows/row.h"
@@ -16,7 +16,7 @@ void codes_seen_add(codes_seen s, int32_t *amax, uint64_t *counts)
     for (int i = 0; counts && i < FP8_COUNTS; i++) counts[i] += s.count[i];
 }
 
-/* ---- rows: each loop is compiled once a format, which is then a constant ---- */
+/* ---- rows: each loop is compiled once per format, so that the format is a constant ---- */
 
 static inline __attribute__((always_inline)) codes_seen make(dtype type, uint8_t *restrict to, const float *restrict x,
                                                              float scale, int64_t n)
@@ -81,7 +81,7 @@ void codes_read_bf16(dtype type, uint16_t *restrict to, const uint8_t *restrict 
 
 enum { BLOCK = 64, EIGHT = 8 };
 
-/* Exchanges the bytes of b that the mask names with those of a that lie `shift` bits higher, in eight words at once. */
+/* Exchanges the bytes of b in the mask with the bytes of a that are `shift` bits higher, in eight words at once. */
 static inline void exchange(uint64_t a[EIGHT], uint64_t b[EIGHT], int shift, uint64_t mask)
 {
 #pragma omp simd
@@ -92,8 +92,8 @@ static inline void exchange(uint64_t a[EIGHT], uint64_t b[EIGHT], int shift, uin
     }
 }
 
-/* Eight rows of 64 bytes are eight squares of 8 x 8, a row's part in a word; each is transposed by exchanging halves,
- * quarters, bytes (Warren, Hacker's Delight, 7-3). Byte r of word [c][i] is then row r of column 8 i + c. */
+/* Eight rows of 64 bytes are eight squares of 8 x 8, with one row per word. Each square is transposed by exchanging
+ * halves, quarters and bytes (Warren, Hacker's Delight, 7-3). Byte r of word [c][i] is then row r of column 8 i + c. */
 static void transpose_squares(uint64_t x[EIGHT][EIGHT])
 {
     for (int r = 0; r < 4; r++) exchange(x[r], x[r + 4], 32, 0x00000000FFFFFFFFu);
@@ -107,7 +107,7 @@ codes_matrix codes_part(codes_matrix m, int64_t row, int64_t column, int64_t row
     return (codes_matrix){ data, m.stride, smaller(rows, m.rows - row), smaller(columns, m.columns - column) };
 }
 
-/* A whole block is moved in pieces of one size. */
+/* Moves a whole block with constant sizes, which is faster. */
 static void block_load(uint8_t block[BLOCK][BLOCK], codes_matrix from)
 {
     bool whole = from.rows == BLOCK && from.columns == BLOCK;

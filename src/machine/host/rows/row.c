@@ -1,4 +1,4 @@
-/* Rows, part by part. */
+/* Runs an operation over parts of rows. */
 #include "machine/host/rows/row.h"
 
 void row_parts(const op *o, const tensor *all, row_part *f)

@@ -1,18 +1,18 @@
-/* rows/: how kernels walk tensors: by rows, tiles, blocks of FP8 codes. Kernels are written on floats: FP32 rows are
- * used where they lie; others pass through a tile of TILE floats, widened before and rounded once after. */
+/* rows/: access to tensors by rows, tiles, and blocks of FP8 values. Kernels compute in float: FP32 rows are used in
+ * place; others are widened into a tile of TILE floats and rounded once afterwards. */
 #pragma once
 #include "base/numeric.h"
 #include "machine/op/op.h"
 
 enum { TILE = 1024 };
 
-/* The element `index` of contiguous memory of that type. */
+/* Returns the address of element `index` of contiguous memory of that type. */
 static inline void *row_at(void *data, dtype type, int64_t index)
 {
     return (char *)data + index * (int64_t)dtype_bytes(type);
 }
 
-/* Row `row` of a view, all dims but the last counted as one, plus `column` elements. */
+/* Returns the address of row `row`, column `column` of a view. All dims but the last are counted as one. */
 static inline void *tensor_row(const tensor *t, int64_t row, int64_t column)
 {
     int64_t offset = column;
@@ -45,7 +45,7 @@ static inline void row_store(void *restrict to, dtype type, const float *restric
         for (int64_t i = 0; i < n; i++) bf16[i] = bf16_round(from[i]);
 }
 
-/* n floats to read: the row itself, or its copy in the tile. */
+/* Returns n floats to read: the row itself, or its copy in the tile. */
 static inline const float *row_read(float *tile, const void *from, dtype type, int64_t n)
 {
     if (type == F32) return from;
@@ -53,7 +53,7 @@ static inline const float *row_read(float *tile, const void *from, dtype type, i
     return tile;
 }
 
-/* Where to compute a row that row_close puts in place; row_update also brings its present values. */
+/* Return where to compute a row, which row_close then stores. row_update also loads the present values. */
 static inline float *row_write(float *tile, void *to, dtype type) { return type == F32 ? to : tile; }
 static inline float *row_update(float *tile, void *to, dtype type, int64_t n)
 {
@@ -68,7 +68,7 @@ static inline void row_close(void *to, dtype type, const float *from, int64_t n)
 
 static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* What an operation does with n columns from `at` of a row. */
+/* Processes n columns from `at` on of a row of an operation. */
 typedef void row_part(const op *o, int64_t row, int64_t at, int64_t n);
-/* All rows of `all`, each in parts of at most TILE columns. */
+/* Calls f for all rows of `all`, in parts of at most TILE columns, in parallel. */
 void row_parts(const op *o, const tensor *all, row_part *f);

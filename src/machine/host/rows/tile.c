@@ -1,12 +1,12 @@
-/* Small products on vectors of the compiler's own kind, so that any processor runs them. A file of its own keeps
- * strides variables: known ones tempt gcc 12 to load 16 floats of a where it needs one. */
+/* Small products on the compiler's vector types, which run on any processor. They are in a separate file so that
+ * strides stay variables: with constant strides, gcc 12 loads 16 floats of a where it needs one. */
 #include "machine/host/rows/tile.h"
 
-/* A vector that lies anywhere in an array of floats. */
+/* A vector at any address in an array of floats. */
 typedef lanes placed_lanes __attribute__((aligned(sizeof(float)), may_alias));
 
-/* Computes rows i .. i + PANEL_ROWS - 1 of `vectors` (a constant) registers from column j. Reading b as volatile keeps
- * gcc 12 from loading it again for every row, which halves the speed. */
+/* Computes rows i .. i + PANEL_ROWS - 1 of `vectors` (a constant) registers from column j on. b is read as volatile:
+ * otherwise gcc 12 loads it again for every row, which halves the speed. */
 static inline __attribute__((always_inline)) void tile_panel(const tile_product *p, int64_t i, int64_t j,
                                                              const int vectors, const int adds)
 {

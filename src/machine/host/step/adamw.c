@@ -1,4 +1,4 @@
-/* step/: kernels of what surrounds the network. AdamW over one bucket (Loshchilov & Hutter 2019, algorithm 2). */
+/* step/: kernels outside the network. AdamW over one bucket (Loshchilov & Hutter 2019, algorithm 2). */
 #include "machine/host/host.h"
 #include "machine/host/rows/codes.h"
 #include "machine/host/rows/row.h"
@@ -23,7 +23,7 @@ static void *part_at(const op *o, int which, int64_t at)
     return row_at(t->data, t->type, at);
 }
 
-/* Codes are made of values as BF16 has them, and what is seen is of these. */
+/* Makes FP8 values from the weight rounded to BF16. The statistics describe these values. */
 static codes_seen encode_weight(const op *o, int64_t at, const float *values, int64_t n)
 {
     const float *scale = o->operand[SCALE].tensor.data;
@@ -33,7 +33,7 @@ static codes_seen encode_weight(const op *o, int64_t at, const float *values, in
     return codes_make(o->operand[WEIGHT].tensor.type, part_at(o, WEIGHT, at), tile, *scale, n);
 }
 
-/* The values live in the master where there is one, else in the weight. Returns what they showed, where it is asked. */
+/* Updates one tile of the master, or of the weight if there is no master. Returns FP8 statistics if they are wanted. */
 static codes_seen update_tile(const op *o, const step_rule *s, int64_t at, int64_t n)
 {
     const operand *x = o->operand;

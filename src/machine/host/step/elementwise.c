@@ -1,4 +1,4 @@
-/* Filling, copying, adding, digests, and what planted faults do to a tensor. */
+/* Filling, copying, adding, digests, and planted faults. */
 #include "base/fail.h"
 #include "base/fp8.h"
 #include "machine/host/host.h"
@@ -27,7 +27,7 @@ static void fill_floats(const tensor *t, int64_t at, int64_t n, float value)
     row_store(row_at(t->data, t->type, at), t->type, tile, n);
 }
 
-/* A planted fault may fill a view with gaps. */
+/* A view that a planted fault fills may have gaps. */
 void host_fill(const op *o, void *scratch)
 {
     const tensor *t = &o->operand[0].tensor;
@@ -60,7 +60,7 @@ static void copy_values(const tensor *to, const tensor *from, int64_t at, int64_
     for (int64_t i = at; i < at + n; i++) value_set(to, i, tensor_value(from, i) + (adds ? tensor_value(to, i) : 0.0));
 }
 
-/* Views with gaps are of floats. */
+/* Only float views may have gaps. */
 static void copy_tile(const op *o, int64_t row, int64_t at, int64_t n)
 {
     const tensor *to = &o->operand[0].tensor, *from = &o->operand[1].tensor;
@@ -82,7 +82,7 @@ static void add_tile(const op *o, int64_t row, int64_t at, int64_t n)
     row_store(tensor_row(out, row, at), out->type, tile[0], n);
 }
 
-/* Works in whole tiles if no operand has gaps, however short its rows are. */
+/* Works in whole tiles if all operands are contiguous, even if rows are short. */
 static void run_elementwise(const op *o, row_part *f)
 {
     op flat = *o;
@@ -115,7 +115,7 @@ void host_scale(const op *o, void *scratch)
     }
 }
 
-/* The highest exponent bit is the one below the sign. */
+/* Flips the highest exponent bit, which is the one below the sign. */
 void host_flip(const op *o, void *scratch)
 {
     const tensor *t = &o->operand[0].tensor;
@@ -126,7 +126,7 @@ void host_flip(const op *o, void *scratch)
 
 /* ---- digests ---- */
 
-/* The terms of n elements of an unsigned type, the first one at `place`. */
+/* Adds the terms of n elements of an unsigned type. The first is element `place`. */
 #define DIGEST_TILE(type)                                                                                              \
     static uint64_t digest_##type(digest_args a, const type *x, int64_t n)                                             \
     {                                                                                                                  \

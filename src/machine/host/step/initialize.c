@@ -1,4 +1,4 @@
-/* Normal numbers of the definitions into one rank's part of a logical matrix. */
+/* Normal random numbers for one rank's part of a logical matrix (src/DEFINITIONS.md). */
 #include "base/random.h"
 #include "machine/host/host.h"
 #include "machine/host/rows/row.h"
@@ -9,7 +9,7 @@ static void normal_tile(float *to, int64_t n, const initialize_args *a, uint64_t
     for (int64_t i = 0; i < n; i++) to[i] = normal_element(a->seed, a->key, index + (uint64_t)i, a->scale);
 }
 
-/* Columns [at, at + n) of a row; what lies beyond the logical matrix becomes 0. */
+/* Sets columns [at, at + n) of a row. Elements outside the logical matrix become 0. */
 static void initialize_tile(const op *o, int64_t row, int64_t at, int64_t n)
 {
     const tensor *out = &o->operand[0].tensor;

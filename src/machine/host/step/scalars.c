@@ -23,9 +23,9 @@ void host_step_begin(const op *o, void *scratch)
     scalar[SCALAR_CORRECTION2] = 1 / (1 - pow((double)a->beta2, scalar[SCALAR_STEP] + 1));
 }
 
-/* Squares in units of 2^-80 are integers once rounded. A tile whose values are below TILE_LIMIT is summed in two
- * 64-bit integers: adding SPLIT rounds a square to a multiple of 2^48, adding UNIT rounds what is left to an integer,
- * and the bits of both sums, less those of SPLIT and UNIT, are these integers. Larger values go one by one. */
+/* Squares in units of 2^-80, rounded, are integers. If all values of a tile are below TILE_LIMIT, they are summed in
+ * two 64-bit integers: adding SPLIT rounds a square to a multiple of 2^48, and adding UNIT rounds the rest to an
+ * integer. The bits of both sums minus those of SPLIT and UNIT are these integers. Larger values are added singly. */
 static const float TILE_LIMIT = 256.0f, VALUE_LIMIT = 16777216.0f; /* 2^8, 2^24 */
 static const double SPLIT = 0x1.8p100, UNIT = 0x1.8p52, HALF_UNIT = 0x1p40;
 
@@ -85,7 +85,7 @@ static void square_tile(const tensor *x, int64_t at, int64_t n, uint64_t *sum)
     else large_squares(values, n, sum);
 }
 
-/* Words below 2^32; the top one keeps what is above. A flag says whether, not how often. */
+/* Carries, so that words are below 2^32; the top word keeps the rest. Flags become 0 or 1. */
 static void carry(uint64_t *sum)
 {
     for (int i = 0; i < EXACT_SUM_NOT_FINITE - 1; i++) {
@@ -106,7 +106,7 @@ void host_square_sum(const op *o, void *scratch)
     carry(to);
 }
 
-/* The square root of the integer in units of 2^-80; NaN if something was not finite, infinity beyond 128 bits. */
+/* Returns the square root of the integer in units of 2^-80; NaN if an input was not finite, infinity above 128 bits. */
 static double norm_of(const uint64_t *squares)
 {
     uint64_t sum[EXACT_SUM_WORDS];
@@ -131,7 +131,7 @@ void host_step_clip(const op *o, void *scratch)
 
 /* ---- signed sums ---- */
 
-/* n: whole runs of signs, of which the first has this number. */
+/* Adds n elements, which are whole runs of signs. run: the number of the first. */
 static void add_tile(slice_totals *t, const float *restrict x, int64_t n, uint64_t key, int64_t run)
 {
     float with_sign[TILE];
@@ -150,7 +150,7 @@ static void add_tile(slice_totals *t, const float *restrict x, int64_t n, uint64
     t->of[SLICE_SQUARES] += squares;
 }
 
-/* Elements from `first` to before `end` of x. */
+/* Adds elements [first, end) of x. */
 static void add_elements(slice_totals *t, const op *o, uint64_t key, int64_t first, int64_t end)
 {
     const tensor *x = &o->operand[0].tensor;
@@ -162,7 +162,7 @@ static void add_elements(slice_totals *t, const op *o, uint64_t key, int64_t fir
     }
 }
 
-/* One thread adds up a slice, owner by owner: the order does not depend on the number of threads. */
+/* One thread adds up a slice, owner by owner, so that the order does not depend on the number of threads. */
 void host_signed_sums(const op *o, void *scratch)
 {
     const signed_sums_args *a = &o->args.signed_sums;

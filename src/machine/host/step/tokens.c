@@ -1,4 +1,4 @@
-/* Tokens and labels of the definitions: functions of seed, step, sample and position. */
+/* Tokens and labels as functions of seed, step, sample and position (src/DEFINITIONS.md). */
 #include "base/random.h"
 #include "machine/host/host.h"
 
@@ -27,7 +27,7 @@ static int32_t uniform_label(const sample_tokens *s, int64_t position)
     return (int32_t)mulhi(draw(s, (uint32_t)position, 0).word[1], s->args->vocabulary);
 }
 
-/* One sample: column b of [s, b] tokens and labels. */
+/* Writes one sample: column b of tokens and labels [s, b]. */
 static void uniform(const sample_tokens *s, int32_t *token, int32_t *label, int64_t stride)
 {
     for (int64_t p = 0; p < s->length; p++) {
@@ -36,7 +36,7 @@ static void uniform(const sample_tokens *s, int32_t *token, int32_t *label, int6
     }
 }
 
-/* Counting documents; each position's token is also the label of the position before. Local positions ascend. */
+/* Writes documents that count up. A position's token is also the label of the position before. Positions ascend. */
 static void ramp(const sample_tokens *s, int32_t *token, int32_t *label, int64_t stride)
 {
     uint32_t vocabulary = s->args->vocabulary, document = 0, left = 0, offset = 0;
