@@ -16,7 +16,7 @@ typedef struct {
 
 enum { TRANSFER_MOST_BYTES = 32 << 20 };
 
-/* Opens it; blocks: thread blocks of communicators. Both are collective over the world. */
+/* Open and close it. blocks: thread blocks of communicators. Collective over the world. */
 void transfer_bench_open(transfer_bench *b, machine_kind kind, transfer_blocks blocks);
 void transfer_bench_close(transfer_bench *b);
 /* Sends `bytes` to world rank `peer` and receives as many, `runs` times. Does nothing if peer is -1. Returns the mean

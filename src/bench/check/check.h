@@ -50,7 +50,7 @@ typedef struct {
     measure share; /* of this rank; empty if it takes no part */
 } check;
 
-/* Lays the check model of c out, and frees it. Collective over the world. */
+/* Lay out the check model of c, and free it. Collective over the world. */
 void check_open(check *k, const bench_case *c);
 void check_close(check *k);
 /* Trains the check model twice: as the timed steps run, then observed. Compares both. Adds the findings of the machines

@@ -18,7 +18,7 @@ typedef struct {
     char struck[OP_TEXT]; /* the operation that it struck (bench/check/fault.h) */
     int64_t transfers;    /* transfers compared in the second run, all ranks */
     int64_t differing;    /* wrong sums, kinds of transfer wrong on an axis, and 1 if the two runs differ */
-    char difference[256]; /* the first of them in words */
+    char difference[256]; /* the first of these, in words */
     int difference_rank;  /* rank that found it; -1 if no rank in particular */
     char digest[17];      /* digest of losses, norms and final weights of the first run, all ranks */
     double seconds;       /* duration of the check */

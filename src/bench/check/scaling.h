@@ -6,7 +6,7 @@
 
 /* Tensors whose scales differ: their number (flips), the largest distance, and its tensor. The distance of exact scales
  * is their relative difference. Scales that are powers of two may differ by a factor of two if largest / amax is near a
- * power of two: the distance is its relative difference from that power. Any other difference is infinite. */
+ * power of two: then the distance is the relative difference of largest / amax from that power. Others are infinite. */
 typedef struct {
     int64_t flips;
     double distance;
