@@ -1,4 +1,4 @@
-/* Calibration and pre-flight. */
+/* The order of a calibration, and what it prints. */
 #include "bench/calibrate/calibrate.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -13,10 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A host has no NVLink domain: its ranks share one. */
 static int domain_of(const calibration *of) { return of->base ? sheet_domain(of->base) : HOST_DOMAIN; }
 
-/* Why the deck cannot be measured: a sentence. Returns false if there is nothing against it. */
 static bool is_refused(const deck *d, char *why, size_t length)
 {
     for (int64_t i = 0; i < d->cases; i++) {
@@ -39,7 +37,7 @@ static rank_identity *gather_identities(machine_kind kind)
     return world_gather(&own, sizeof own);
 }
 
-/* Returns the bytes that leave a rank, of a ring, as a part of the operand (nccl-tests: bus bandwidth). */
+/* Returns the bytes that a rank sends in a ring, divided by the bytes of the operand (bus bandwidth of nccl-tests). */
 static double bus_part(const char *key)
 {
     int ranks = 2;
@@ -48,7 +46,7 @@ static double bus_part(const char *key)
     return (strncmp(key, "all_reduce", 10) == 0 ? 2.0 : 1.0) * (ranks - 1) / ranks;
 }
 
-/* Prints the longest operand of each kind of transfer. */
+/* Prints the bandwidth of each kind of transfer with its largest operand. */
 static void print_transfers(const listed_times *t)
 {
     for (int i = 0; i < t->count; i++) {
@@ -59,7 +57,6 @@ static void print_transfers(const listed_times *t)
     }
 }
 
-/* Prints the fastest product, and the fastest operation that only moves bytes. */
 static void print_rates(const operation_table *t)
 {
     double products = 0.0, memory = 0.0;
@@ -109,7 +106,6 @@ static void free_all(measured *m)
     free(m->found.list);
 }
 
-/* On rank 0. */
 static void judge_and_write(const calibration *of, measured *m, char *why, size_t length)
 {
     m->found = deviations_find(&m->operations, &m->links, world_ranks());

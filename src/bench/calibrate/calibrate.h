@@ -1,16 +1,17 @@
-/* calibrate/: this machine, measured by the ranks of this run before anything is trained: a sheet for --project, and
- * what deviates from its peers. */
+/* calibrate/: xgsw --calibrate. The ranks of this run measure the machine and train nothing. Results: a sheet for
+ * --project, and a list of ranks and links that are slower than their peers. */
 #pragma once
 #include "plan/deck/deck.h"
 #include "plan/sheet/sheet.h"
 
 typedef struct {
     const deck *deck;
-    const char *name;          /* NAME.sheet, NAME.exclude and NAME.calibration.h5 are written */
-    double seconds;            /* that each operation runs at least */
-    const machine_sheet *base; /* of a GPU: its terms stand where nothing is measured; NULL on a host */
+    const char *name;          /* of the files: NAME.sheet, NAME.exclude, NAME.calibration.h5 */
+    double seconds;            /* least total time of each operation */
+    const machine_sheet *base; /* of GPUs: supplies the terms that are not measured; NULL on a host */
 } calibration;
 
-/* Measures, prints and writes. Returns STATUS_PASSED, STATUS_FAILED if something deviates, STATUS_REFUSED and a
- * sentence in `why` if a case cannot be laid out, STATUS_RECORD and one if a file cannot be written. Collective. */
+/* Measures the machine, prints the results and writes the files. Returns STATUS_PASSED; STATUS_FAILED if something
+ * deviates; STATUS_REFUSED if a case cannot be calibrated or a file cannot be replaced; STATUS_RECORD if writing a file
+ * fails. `why` gets a sentence for the last two. Collective over the world. */
 int calibrate(const calibration *of, char *why, size_t length);

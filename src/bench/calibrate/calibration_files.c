@@ -1,4 +1,4 @@
-/* Files of a calibration. */
+/* Contents of the files. */
 #include "bench/calibrate/calibration_files.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -15,8 +15,8 @@
 
 #define HEAD "# measured by ./xgsw --calibrate"
 
-/* Writes the terms. An operation that is repeated finds its operands elsewhere than in a step, groups that are busy
- * share links otherwise: these parts of the bands are assumed. */
+/* The band of 5 % and that of `transfers` are assumptions: in a step, operands are in other caches, and other groups
+ * share the links. */
 static void write_head(FILE *to, const measured *m, const machine_sheet *base)
 {
     int threads = machine_threads(MACHINE_HOST);
@@ -53,7 +53,7 @@ static void write_times(FILE *to, const char *word, const listed_time *list, int
     }
 }
 
-/* What the base lists and was not measured. */
+/* Writes the lines of the base sheet that were not measured. */
 static void write_base(FILE *to, const machine_sheet *s, const measured *m)
 {
     for (const listed_time *x = s->operations.list; x < s->operations.list + s->operations.count; x++)

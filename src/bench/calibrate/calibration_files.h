@@ -1,8 +1,8 @@
-/* What a calibration leaves: NAME.sheet, NAME.exclude, NAME.calibration.h5. */
+/* Files of a calibration: NAME.sheet, NAME.exclude, NAME.calibration.h5. */
 #pragma once
 #include "bench/calibrate/deviations.h"
 
-/* All that was measured. Lists are owned. */
+/* All results of a calibration. */
 typedef struct {
     operation_table operations;
     listed_times transfers;
@@ -12,9 +12,9 @@ typedef struct {
     deviations found;
 } measured;
 
-/* Finds out whether the files can be written, before anything is measured: a sheet of that name that no calibration
- * wrote stays. Returns false and a sentence if not. */
+/* Checks before the measurement that the files can be written. A sheet that no calibration wrote is not replaced.
+ * Empties NAME.exclude. Returns false and a sentence if a file cannot be written. */
 bool calibration_reserve(const char *name, char *why, size_t length);
-/* base: the sheet whose terms stand where nothing is measured, or NULL. On rank 0. Returns false and a sentence if a
- * file cannot be written. */
+/* Writes the files; call it on rank 0. base: sheet that supplies what was not measured, or NULL. Returns false and a
+ * sentence if a file cannot be written. */
 bool calibration_write(const measured *m, const char *name, const machine_sheet *base, char *why, size_t length);

@@ -1,4 +1,4 @@
-/* Deviating ranks and links. */
+/* Search for deviations, and their lines. */
 #include "bench/calibrate/deviations.h"
 #include "base/memory.h"
 #include "base/say.h"

@@ -1,28 +1,27 @@
-/* What deviates from its peers: ranks that compute more slowly, pairs of ranks with a slow link, and ranks or nodes
- * most of whose links are slow. The rule is that of bench/health/outliers.h. */
+/* Deviations: ranks that compute more slowly than their peers, slow links between two ranks, and ranks most of whose
+ * links are slow. bench/health/outliers.h has the rule. */
 #pragma once
 #include "bench/calibrate/links.h"
 #include "bench/calibrate/operations.h"
 
-/* What is known of a rank, gathered. */
 typedef struct {
-    char host[64], device[48]; /* device: what identifies it, or empty */
+    char host[64], device[48]; /* device: its identity, or empty */
 } rank_identity;
 
 typedef enum { SLOW_COMPUTING, SLOW_LINKS, SLOW_PAIR } deviation_kind;
 typedef struct {
     deviation_kind kind;
-    int rank, peer;       /* peer: of a pair; else -1 */
-    double excess, error; /* of a rank's links: the mean of the slow ones */
+    int rank, peer;       /* peer: of a slow pair; else -1 */
+    double excess, error; /* slow links: mean of the slow pairs, error 0 */
 } deviation;
 typedef struct {
     deviation *list; /* owned */
     int count;
 } deviations;
 
-/* On rank 0. operations and links are its tables. */
+/* Finds the deviations in the tables of rank 0. The list is owned by the caller. */
 deviations deviations_find(const operation_table *operations, const link_table *links, int ranks);
-/* Prints a line for each, or that there is none. */
+/* Prints a line for each deviation, or that there are none. of: [ranks]. */
 void deviations_print(const deviations *d, const rank_identity *of);
-/* Writes the hosts of all that deviates, each once, a line each. Returns false if it cannot. */
+/* Writes the hosts of all deviations to a file, each host once, one in a line. Returns false if it cannot. */
 bool deviations_exclude(const deviations *d, const rank_identity *of, const char *path);

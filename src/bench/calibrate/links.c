@@ -1,4 +1,4 @@
-/* Rounds of pairs. */
+/* The rounds of a tournament of ranks. */
 #include "bench/calibrate/links.h"
 #include "base/memory.h"
 #include "machine/world.h"
@@ -31,8 +31,8 @@ void rank_map_close(rank_map *m)
     free(m->rank);
 }
 
-/* Players of a round-robin tournament by the circle method: the last one stays, the others turn. An odd number has one
- * more player, whose opponent rests. Returns the opponent of `at`. */
+/* Returns the opponent of `at` in a round-robin tournament by the circle method: the last player stays, the others
+ * rotate. The caller adds a player to an odd number; its opponent rests. */
 static int opponent(int players, int at, int round)
 {
     int turning = players - 1;
@@ -71,7 +71,7 @@ static void add_pairs(link_table *t, const rank_map *m, int round, const double 
     }
 }
 
-/* Compares every pair with those of its kind. */
+/* Pairs are peers if they have equal `across`: find_paces compares ranks of equal flops and bytes. */
 static void judge_pairs(link_table *t)
 {
     double *own = allocate((int64_t)BLOCKS * t->pairs, sizeof *own, "seconds of pairs");
@@ -94,7 +94,7 @@ link_table links_measure(transfer_bench *b, const rank_map *m)
         int peer = links_peer(m, world_rank(), round);
         for (int i = 0; i < BLOCKS; i++) {
             world_barrier();
-            transfer_pair_seconds(b, peer, LINK_BYTES, 1); /* the two meet, not timed */
+            transfer_pair_seconds(b, peer, LINK_BYTES, 1); /* not timed: the two ranks wait for each other here */
             own[i] = transfer_pair_seconds(b, peer, LINK_BYTES, RUNS);
         }
         double *all = world_gather(own, sizeof own);

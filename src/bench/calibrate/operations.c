@@ -1,4 +1,4 @@
-/* Operations of slices on all ranks. */
+/* Slices of all cases, timed on all ranks. */
 #include "bench/calibrate/operations.h"
 #include "base/memory.h"
 #include "bench/health/statistics.h"
@@ -10,11 +10,11 @@
 
 /* One operation on one rank. */
 typedef struct {
-    listed_time of;      /* seconds: its mean */
-    double pass[BLOCKS]; /* means of passes over all operations, so that no disturbance hits one operation alone */
+    listed_time of;      /* seconds: mean of the passes */
+    double pass[BLOCKS]; /* mean of each pass; a pass goes through all operations, so a disturbance spreads over them */
 } own_time;
 
-/* What this rank has timed so far, and what the operations of a step of each case take together, in each pass. */
+/* Operations that this rank has timed so far. pass, flops, bytes: sums over one step of each case. */
 typedef struct {
     own_time *list;
     int64_t count, capacity;
@@ -41,7 +41,7 @@ static int row_of(operation_table *t, const listed_time *x)
     return i;
 }
 
-/* Sums of quantiles and of means, of all ranks' operations. */
+/* Sums over the operations of all ranks. */
 typedef struct {
     double p10, mean, p90;
 } spread;
@@ -66,7 +66,7 @@ static void add_ranks(operation_table *t, const own_time *all, int most, spread 
         }
 }
 
-/* Returns the index of what has this line, or the count. */
+/* Returns the index of the operation with this key and work, or the count if it is new. */
 static int64_t index_of(const own_times *own, const listed_time *line)
 {
     int64_t i = 0;
@@ -83,7 +83,6 @@ static void keep(own_times *own, own_time x)
     own->list[own->count++] = x;
 }
 
-/* Adds an operation as often as a step has it. */
 static void add_to_step(own_times *own, const own_time *x, const op_note *n)
 {
     double times = (double)note_times(n);
@@ -91,7 +90,8 @@ static void add_to_step(own_times *own, const own_time *x, const op_note *n)
     own->flops += times * op_flops(&n->op), own->bytes += times * operation_bytes(&n->op);
 }
 
-/* Times those that no case before has. A rank that takes no part has the work of one that does. */
+/* Times the operations that no earlier case has. A rank that takes no part does the work of another rank, so that all
+ * ranks are busy. */
 static void measure_case(own_times *own, const bench_case *c, double seconds)
 {
     slice s = slice_open(c, world_rank() % c->layout.ranks, seconds);
@@ -122,7 +122,6 @@ static double median_of_ranks(const operation_table *t, int operation)
     return median;
 }
 
-/* Compares the ranks' steps. Rank 0 has the result. */
 static void judge_ranks(operation_table *t, const own_times *own)
 {
     double mine[BLOCKS + 2], *steps = allocate((int64_t)BLOCKS * t->ranks, sizeof *steps, "steps of ranks");

@@ -4,15 +4,15 @@
 #include "plan/deck/deck.h"
 #include "plan/sheet/sheet.h"
 
-/* On rank 0; empty on the others. Lists are owned. */
+/* Times of all operations on all ranks. Complete on rank 0 only. Freed by operations_free. */
 typedef struct {
     int ranks, operations;
-    listed_time *of;    /* [operations]: key and work; seconds: the median of the ranks that have it */
-    double *seconds;    /* [operations, ranks], means; NaN: the rank has no such operation */
-    double least, most; /* the tenth and the ninetieth percentile of a rank's passes, as parts of their mean */
-    rank_pace *pace;    /* [ranks]: of the computing of a step of each case, next to ranks with the same work */
+    listed_time *of;    /* [operations]: key and work; seconds: median over the ranks that have it */
+    double *seconds;    /* [operations, ranks], means; NaN if the rank has no such operation */
+    double least, most; /* 10th and 90th percentile of a rank's passes, divided by their mean */
+    rank_pace *pace;    /* [ranks]: computing of one step of each case, compared with ranks with the same work */
 } operation_table;
 
-/* seconds: that each operation runs at least. Collective over the world. */
+/* Times the operations. seconds: least total time of each. Collective over the world. */
 operation_table operations_measure(const deck *d, double seconds);
 void operations_free(operation_table *t);

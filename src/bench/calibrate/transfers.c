@@ -1,4 +1,4 @@
-/* Timed transfers. */
+/* Operands, groups and timing of transfers. */
 #include "bench/calibrate/transfers.h"
 #include "base/clock.h"
 #include "bench/health/statistics.h"
@@ -67,7 +67,7 @@ double transfer_gap(transfer_bench *b)
     return (clock_seconds() - begin - t->kind[OP_FILL].seconds) / GAP_RUNS;
 }
 
-/* peer: of an exchange, which is one-way, from the lower rank of the group. */
+/* An exchange sends one way, from the lower rank to the higher; other kinds do not use `peer`. */
 static op transfer_of(const transfer_bench *b, group *g, op_kind kind, int peer, int64_t bytes)
 {
     tensor whole = buffer_of(b, 0, bytes);
@@ -81,12 +81,12 @@ static op transfer_of(const transfer_bench *b, group *g, op_kind kind, int peer,
     }
 }
 
-/* What all ranks time together: a kind of transfer in a group of each rank that takes part. */
+/* One kind of transfer that all ranks time together, each in its own group. */
 typedef struct {
-    group *g; /* NULL: this rank takes no part */
+    group *g; /* NULL if this rank takes no part */
     op_kind kind;
     int peer;          /* of an exchange */
-    int ranks, within; /* of the group that has most: the same on all ranks */
+    int ranks, within; /* maxima over all groups, the same on all ranks */
 } timed_transfer;
 
 static timed_transfer agreed(group *g, op_kind kind, int peer, int domain)
@@ -96,7 +96,6 @@ static timed_transfer agreed(group *g, op_kind kind, int peer, int domain)
     return (timed_transfer){ g, kind, peer, (int)place[0], (int)place[1] };
 }
 
-/* Returns the mean seconds of the ranks that take part. */
 static double batch_seconds(transfer_bench *b, const timed_transfer *t, int64_t bytes)
 {
     int runs = bytes > 1 << 22 ? 2 : bytes > 1 << 16 ? 16 : 128;
@@ -116,7 +115,7 @@ static bool is_listed(const listed_times *list, const char *key)
     return false;
 }
 
-/* Adds its times with operands of all lengths, unless it has been timed. */
+/* Adds the times of a transfer for all operand sizes, unless it is in the list already. */
 static void time_transfer(transfer_bench *b, const timed_transfer *t, listed_times *to)
 {
     int64_t unit = (int64_t)sizeof(float) * (t->kind == OP_EXCHANGE ? 1 : t->ranks);
@@ -135,7 +134,6 @@ static void time_transfer(transfer_bench *b, const timed_transfer *t, listed_tim
 static const op_kind collectives[] = { OP_ALL_GATHER, OP_REDUCE_SCATTER, OP_ALL_REDUCE, OP_ALL_TO_ALL };
 enum { COLLECTIVES = sizeof collectives / sizeof *collectives, GROUPS = 9 };
 
-/* Groups of a mesh that have communicators for collectives. */
 static void list_groups(mesh *m, group *of[GROUPS])
 {
     group *all[GROUPS] = { &m->axis[AXIS_TENSOR],
@@ -150,7 +148,7 @@ static void list_groups(mesh *m, group *of[GROUPS])
     memcpy(of, all, sizeof all);
 }
 
-/* Finds which collectives a step of the case has in which group, on any rank. */
+/* Sets used[group][collective] to nonzero if a step of any rank has this collective in this group. */
 static void find_used(const bench_case *c, group *const of[GROUPS], double used[GROUPS][COLLECTIVES])
 {
     mesh m;
@@ -169,7 +167,7 @@ static void find_used(const bench_case *c, group *const of[GROUPS], double used[
     world_maximum(&used[0][0], GROUPS * COLLECTIVES);
 }
 
-/* As the trainer has them: operands in memory that copy engines may reach (train/measure.c). */
+/* Takes memory that copy engines can reach, as the trainer does for its operands (train/measure.c). */
 static char *take_window(const transfer_bench *b, mesh *m)
 {
     group *const of[] = {

@@ -1,4 +1,4 @@
-/* The check model on the mesh, compared with its references and, run once more, operation by operation. */
+/* The two runs of the check model and their comparison with the references. */
 #include "bench/check/check.h"
 #include "base/clock.h"
 #include "base/numeric.h"
@@ -35,13 +35,12 @@ void check_close(check *k)
     mesh_close(&k->mesh);
 }
 
-/* One step, held to one reference. */
 typedef struct {
     check_result *result;
     const reference *r;
     const trainer *t;
     int step;
-    bool weights; /* held to the reference's */
+    bool weights; /* compares weights too */
     check_limits limits, *found;
 } held_step;
 
@@ -79,13 +78,12 @@ static void hold_losses(const held_step *h)
     hold(h, m, mean, "loss", "the step, as reported");
 }
 
-/* The worst row of the parameter table, by its name. */
 static void hold_row(const held_step *h, check_measure m, worst_row w, const char *what)
 {
     hold(h, m, w, what, h->r->name[w.row]);
 }
 
-/* Norms of the steps between are held to the last one's limit. */
+/* The limit of the last step also holds for the norms of the steps between. */
 static void hold_to_reference(const held_step *h)
 {
     const reference *r = h->r;
@@ -102,16 +100,17 @@ static void hold_to_reference(const held_step *h)
         hold_row(h, CHECK_WEIGHTS, compare_rows(h->t, r, COMPARE_WEIGHT, r->weight, r->first_weight), "weights");
 }
 
-/* Adam's first steps follow the signs of gradients, which FP8 changes: FP32's weights are no measure of them either. A
- * BF16 weight without a master moves by whole units in its last place: at the rate of a deep check model many stay as
- * they are, and FP32's weights are no measure of them (r up to 0.8). The BF16 reference rounds as the run does. */
+/* Two cases exclude the weights of the FP32 reference. Adam's first steps follow the signs of gradients, and FP8
+ * changes these. A BF16 weight without a master moves by whole units in its last place; in a deep check model many do
+ * not move at all (r up to 0.8). The BF16 reference rounds as the run does. */
 static bool measures_weights(const check *k, int which)
 {
     storage_rule kept = storage_of(&k->given);
     return which == 0 || (!k->scales && (kept.weight == KEPT_FP32 || kept.master == KEPT_FP32));
 }
 
-/* What the step reports of its experts, against what the references do, each of which counts its own sequences. */
+/* Compares the step's figures of experts with the sum over the references, because each of these counts only its own
+ * sequences. */
 static void hold_reports(const held_step *h)
 {
     const model_shape *m = &h->r->given.model;
@@ -128,8 +127,8 @@ static void hold_reports(const held_step *h)
     hold(h, CHECK_BALANCE, balance, "balance loss", "the step, as reported");
 }
 
-/* The routers of the mesh decide, exactly by the rule; the reference's take that, and would have decided otherwise only
- * where two logits are near. */
+/* The reference takes the choices of the run. By its own logits it may choose otherwise only where two logits are
+ * nearly equal. */
 static void hold_routing(const held_step *h)
 {
     routing_flips f = routing_compare(&h->r->trainer);
@@ -159,7 +158,7 @@ static void hold_step(check_result *c, check *k, const trainer *t, int step)
     }
 }
 
-/* The run's scales of a step, the same on all ranks, hold for the reference as well. */
+/* Compares the run's scales with the reference's, then gives them to the reference. */
 static void hold_scales(check_result *c, check *k, const run_scales *of, int step)
 {
     char name[64];
@@ -188,7 +187,7 @@ static void step_references(check_result *c, check *k, const trainer *t, const r
     for (int i = 0; i < k->references; i++) reference_step(&k->reference[i], step);
 }
 
-/* What a run of the check model leaves: losses and norms as reported, and a digest of this rank's weights. */
+/* Results of one run: losses and norms as reported, and a digest of this rank's weights. */
 typedef struct {
     double loss[CHECK_STEPS], norm[CHECK_STEPS];
     uint64_t weights;
@@ -206,7 +205,7 @@ static outcome outcome_of(const trainer *t)
     return left;
 }
 
-/* Adds what the run itself says of this rank; takes it apart. */
+/* Collects the results of the run on this rank and frees the trainer. */
 static outcome end_run(check_result *c, const check *k, trainer *t, machine_findings *found)
 {
     outcome left = outcome_of(t);
@@ -218,8 +217,8 @@ static outcome end_run(check_result *c, const check *k, trainer *t, machine_find
     return left;
 }
 
-/* Trains as the timed steps do, with queues that overlap. The references go beside it: those of a mixture of experts
- * and of FP8 take its choices and scales. */
+/* Trains as the timed steps do, with overlapping queues. The references advance step by step with the run, because they
+ * take its choices of experts and its FP8 scales. */
 static outcome run_overlapping(check *k, const trainer_options *o, check_result *c, machine_findings *found)
 {
     trainer own, *t = k->mesh.takes_part ? &own : NULL;
@@ -241,8 +240,8 @@ static outcome run_overlapping(check *k, const trainer_options *o, check_result 
     return end_run(c, k, t, found);
 }
 
-/* Trains once more: every operation is compared with the host's, every transfer is proven. A machine that may not
- * repeat its bits is held to the references as well, unless these took the first run's choices or scales. */
+/* Trains again, with every operation and every transfer checked. On a machine that is not deterministic, this run is
+ * compared with the references instead of with the first run, unless they took choices or scales of the first run. */
 static outcome run_observed(check *k, const trainer_options *o, bool repeats, check_result *c, machine_findings *found)
 {
     trainer own, *t = k->mesh.takes_part ? &own : NULL;
@@ -267,7 +266,6 @@ static outcome run_observed(check *k, const trainer_options *o, bool repeats, ch
     return end_run(c, k, t, found);
 }
 
-/* One number for the losses, norms and weights of all ranks. */
 static uint64_t digest_of(const outcome *left)
 {
     uint64_t sum = 0, word[sizeof *left / sizeof(uint64_t)];
@@ -278,7 +276,6 @@ static uint64_t digest_of(const outcome *left)
     return sum;
 }
 
-/* Both runs compute the same bits, on every rank. */
 static void compare_runs(check_result *c, const outcome *first, const outcome *second)
 {
     char sentence[sizeof c->difference] = "";

@@ -1,30 +1,30 @@
-/* check/: what proves that a case is computed correctly.
+/* check/: checks that a case is computed correctly.
  *
- * Is the layout right? The check model of a case is trained on the same mesh, schedule, precision and backend, and
- * compared with the reference. Then it is trained again, with every operation compared with the host's (machine/
- * shadow.h) and every transfer proven (machine/prove/delivery.h): where the machine repeats its bits, it repeats the
- * first run's losses, norms and weights. */
+ * The check model of a case is trained on the case's mesh, schedule, precision and backend, and compared with the
+ * reference. Then it is trained again: every operation is compared with the host (machine/prove/shadow.h), and every
+ * transfer is proven (machine/prove/delivery.h). If the machine is deterministic, the second run must repeat the
+ * losses, norms and weights of the first bit by bit. */
 #pragma once
 #include "bench/check/findings.h"
 #include "bench/check/reference.h"
 #include "machine/queue/machine.h"
 #include "train/measure.h"
 
-/* Ratios are scaled so that this is the limit, as HPL does. */
+/* The limit of all scaled ratios, as in HPL. */
 enum { CHECK_THRESHOLD = 16 };
-/* What is compared with one reference: ratios, or their limits. */
+/* Quantities that are compared with one reference. */
 typedef enum {
     CHECK_LOSS_FIRST,
     CHECK_LOSS_LATER,
     CHECK_GRADIENT_FIRST,
     CHECK_GRADIENT_FOURTH,
-    CHECK_NORM_FIRST, /* of the gradient, as reported */
+    CHECK_NORM_FIRST, /* gradient norm as reported */
     CHECK_NORM_FOURTH,
-    CHECK_ALONG, /* of the first step's gradients: COMPARE_ALONG; FP8 only, and to the reference of its scales */
+    CHECK_ALONG, /* COMPARE_ALONG of the first step's gradients; FP8 only, against the FP8 reference */
     CHECK_WEIGHTS,
-    CHECK_BALANCE,     /* this and the next: of a mixture of experts */
-    CHECK_MARGIN,      /* no ratio: of logits */
-    CHECK_SCALE_FIRST, /* of FP8: how far the reference's was from the run's (bench/check/scaling.h) */
+    CHECK_BALANCE,     /* balance loss of a mixture of experts */
+    CHECK_MARGIN,      /* difference of router logits, not a ratio */
+    CHECK_SCALE_FIRST, /* distance of FP8 scales (bench/check/scaling.h) */
     CHECK_SCALE_LATER,
     CHECK_MEASURES
 } check_measure;
@@ -35,23 +35,24 @@ typedef union {
             balance, margin, scale_first, scale_later;
     };
 } check_limits;
-/* Limits of check model c against the reference of its precision, or against the FP32 one; 0: not compared. */
+/* Returns the limits of check model c against the reference of its precision, or against the FP32 reference. A limit of
+ * 0 means that the quantity is not compared. */
 check_limits check_limits_of(const bench_case *c, bool against_fp32);
 
 typedef struct {
     bench_case given; /* the check model */
-    bool routes;      /* a mixture of experts: the references take the choices of the run beside them */
-    bool scales;      /* FP8: the first of them goes beside the run, whose scales it takes if they are delayed */
+    bool routes;      /* the case has experts: the references take the choices of the run */
+    bool scales;      /* the case is FP8: the first reference takes the scales of the run */
     int references;
-    reference reference[2]; /* same precision; FP32, unless that is the same */
-    check_limits found[2];  /* the largest ratios of the last run, to each reference, not scaled */
+    reference reference[2]; /* in the same precision; in FP32 if the case is not FP32 */
+    check_limits found[2];  /* largest ratios to each reference, not scaled */
     mesh mesh;
-    measure share; /* of this rank's share; empty where it takes no part */
+    measure share; /* of this rank; empty if it takes no part */
 } check;
 
-/* Collective over the world. */
+/* Lay out the check model of c, and free it. Collective over the world. */
 void check_open(check *k, const bench_case *c);
 void check_close(check *k);
-/* Trains the check model on the mesh twice, as the timed steps run and observed, and compares. Once for each
- * check_open. Adds what the machines found to `found`. Collective over the world. */
+/* Trains the check model twice: as the timed steps run, then observed. Compares both. Adds the findings of the machines
+ * to `found`. Call it once after each check_open. Collective over the world. */
 check_result check_run(check *k, const machine_options *on, machine_findings *found);

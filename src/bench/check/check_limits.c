@@ -1,14 +1,14 @@
-/* The limits of the check, as calibrated on healthy layouts. */
+/* Limits of the check, calibrated on healthy layouts. */
 #include "bench/check/check.h"
 #include <math.h>
 
 enum { CALIBRATED_LAYERS = 7 };
-/* Weights that do not move are at 1. */
+/* Weights that do not move at all have r = 1. */
 static const double MOST_OF_WEIGHTS = 0.9;
 
-/* Every layer rounds the residual stream to BF16 twice, and independent roundings add up with the square root of their
- * number: in these units 180 healthy models of 6 to 64 layers (TP2 PP2, up to 32 chunks) stay below 0.61 of every
- * limit. */
+/* Scales limits with the square root of the layers: each layer rounds the residual stream to BF16 twice, and the
+ * roundings are independent. With this, 180 healthy models of 6 to 64 layers (TP2 PP2, up to 32 chunks) stay below 0.61
+ * of every limit. */
 static check_limits deepened(check_limits limits, int64_t layers)
 {
     double factor = sqrt(fmax(1.0, (double)layers / CALIBRATED_LAYERS));
@@ -17,21 +17,21 @@ static check_limits deepened(check_limits limits, int64_t layers)
     return limits;
 }
 
-/* Loss: relative, per sequence and of the step as reported. Gradients: r (compare.h). Norm: relative, as reported;
- * these limits hold on the host, on GPUs the gradient's do. Weights: r with the change of four steps as reference.
- * Balance loss of experts: relative. Margin: of logits, where a choice of experts is not the reference's. The largest
- * value of healthy checks stands beside each limit (validation/measured/calibration-host.txt has the latest). A limit
- * is at least 1.5 times that, but for FP8's weights. */
+/* Loss: relative difference, of each sequence and of the step. Gradients: r (compare.h). Norm: relative difference; on
+ * GPUs the limit of the gradients replaces this one. Weights: r relative to the change in four steps. Balance loss of
+ * experts: relative difference. Margin: difference of logits where the reference chooses another expert. The comment
+ * after each limit is the largest value of healthy checks (validation/measured/calibration-host.txt has the latest). A
+ * limit is at least 1.5 times that value, except for the weights in FP8. */
 static const check_limits fp32 = {
-    .loss_first = 1e-6,        /* 1.5e-8: room for some hundred layers */
+    .loss_first = 1e-6,        /* 1.5e-8: enough for several hundred layers */
     .loss_later = 2e-5,        /* 1.9e-6 */
     .gradient_first = 1e-5,    /* 2.4e-6 */
     .gradient_fourth = 2.2e-3, /* 7.4e-4 */
     .norm_first = 1e-5,        /* 1.0e-7 */
     .norm_fourth = 1e-3,       /* 6.7e-6 */
-    .weights = 2.9e-2,         /* 9.7e-3: a gradient below its rounding turns */
+    .weights = 2.9e-2,         /* 9.7e-3: a gradient below its rounding error changes sign */
     .balance = 2e-5,           /* 1.7e-6 */
-    .margin = 1e-4,            /* no choice differed */
+    .margin = 1e-4,            /* no choice has differed */
 };
 static const check_limits bf16 = {
     .loss_first = 1e-3,        /* 3.4e-4 */
@@ -43,10 +43,9 @@ static const check_limits bf16 = {
     .balance = 2e-3,           /* 4.0e-4 */
     .margin = 1e-1,            /* 3.2e-2 */
 };
-/* FP8 codes tip where BF16 differs in its last place, so that two layouts differ by as much as FP8 from FP32. Scales
- * differ as amaxes do, by one element of a BF16 gradient: what exact ones show. A factor of two is never further than
- * 0.41 from where it may be, so that a deep model is allowed it everywhere after the first step; what differs otherwise
- * is infinitely far. */
+/* An FP8 value changes where BF16 differs in its last place, so two layouts differ as much as FP8 differs from FP32.
+ * Scales differ as amaxes do, by one element of a BF16 gradient; exact scales show this difference. The distance of a
+ * factor of two (scaling.h) is at most 0.41, so a deep model may have it at any tensor after the first step. */
 static const check_limits fp8 = {
     .loss_first = 4e-3,      /* 1.7e-3 */
     .loss_later = 1e-2,      /* 4.8e-3 */
@@ -54,7 +53,7 @@ static const check_limits fp8 = {
     .gradient_fourth = 6e-1, /* 3.1e-1 */
     .norm_fourth = 5.5e-2,   /* 3.2e-2 */
     .along = 1.3e-1,         /* 6.4e-2 */
-    .weights = 9e-1,         /* 6.5e-1: no more than what does not move */
+    .weights = 9e-1,         /* 6.5e-1; weights that do not move would have 1 */
     .balance = 6e-3,         /* 2.9e-3 */
     .margin = 5e-1,          /* 2.4e-1 */
     .scale_first = 7.5e-2,   /* 3.7e-2 */
@@ -82,13 +81,13 @@ static const check_limits bf16_against_fp32 = {
     .margin = 1e-1,          /* 2.3e-2 */
 };
 
-/* The first step on the host against the reference of the same precision, with one tensor rank and with several. The
- * reference rounds as the run does (parallel/imitation.h). What differs is the order of sums in FP32, and in BF16 how
- * often the sum of the microbatches' and ranks' gradients is rounded. oneDNN's order of sums depends on the rows of a
- * product, of which each context rank has a share. So with context ranks a value of BF16 or FP8 tips in about one check
- * of a hundred. A limit of which a healthy check used more than two thirds became three times that check's value. The
- * largest values of healthy checks with AVX2, of loss, gradient, norm and, in FP8, the part along the gradient, stand
- * beside. */
+/* Limits of the first step on the host against the reference of the same precision, with one tensor rank and with
+ * several. The reference rounds where the run does (parallel/imitation.h). Differences come from the order of FP32
+ * sums, and in BF16 from how often the sum of gradients over microbatches and ranks is rounded. oneDNN's order of sums
+ * depends on the number of rows of a product, and context ranks share the rows. So with context ranks a BF16 or FP8
+ * value changes in about one check of a hundred. If a healthy check used more than two thirds of a limit, the limit was
+ * set to three times that value. The comments give the largest values of healthy checks with AVX2: loss, gradient, norm
+ * and, in FP8, the component along the gradient. */
 static const check_limits first_step[2][2] = {
     {
         /* BF16 */
@@ -112,8 +111,9 @@ static void set_first_step(check_limits *limits, const check_limits *first)
     limits->along = first->along;
 }
 
-/* A GPU's order of sums is not that of the reference, which computes on the host. The emulator of a GPU tests what
- * holds there, so it has the same limits. With one tensor rank depth adds nothing to the first step on the host. */
+/* The tight limits of the first step hold on the host only, because a GPU sums in another order than the reference. The
+ * GPU emulator tests GPU code and has the limits of a GPU. With one tensor rank, the tight limits do not grow with the
+ * number of layers. */
 check_limits check_limits_of(const bench_case *c, bool against_fp32)
 {
     static const check_limits *const tables[2][2] = { { &bf16, &bf16_against_fp32 }, { &fp8, &fp8_against_fp32 } };

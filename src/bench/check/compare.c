@@ -1,4 +1,4 @@
-/* Comparison with the reference. */
+/* Ratios of differences between a trainer and the reference. */
 #include "bench/check/compare.h"
 #include "base/memory.h"
 #include "machine/world.h"
@@ -9,10 +9,8 @@ static const double not_finite = 1e100;
 static double bounded(double x) { return isfinite(x) && fabs(x) < not_finite ? x : not_finite; }
 static double magnitude(double x) { return fabs(bounded(x)); }
 
-/* Rows of this rank's stage; each stands in the reference at its logical number. */
 static int rows_held(const trainer *t) { return t ? t->stage.params.rows : 0; }
 
-/* This rank's own elements of a row, to read. */
 static tensor own_view(const trainer *t, const param *p, compared what, fragment f)
 {
     const bucket *b = &t->stage.params.buckets[p->bucket];
@@ -20,8 +18,8 @@ static tensor own_view(const trainer *t, const param *p, compared what, fragment
     return machine_view(t->machine, param_view(p, f, owned, b->shard_first));
 }
 
-/* Over a part of a row: sums of squares of x - target, or COMPARE_ALONG of (x - target) (target - start), and of
- * target - start; padding, which must be zero, is no element. */
+/* Sums over a part of a row. error: of (x - target)^2, or for COMPARE_ALONG of (x - target) (target - start). change:
+ * of (target - start)^2. Padding must be zero and does not count as an element. */
 typedef struct {
     double error, change;
     int64_t elements;
@@ -54,7 +52,7 @@ static row_sums own_sums(const trainer *t, int i, compared what, const double *t
     return total;
 }
 
-/* Squares of the rows' changes, summed; returns the norm of all of them. */
+/* Fills square[rows] with the sums of (target - start)^2 of each row. Returns the norm of all rows together. */
 static double reference_squares(const reference *r, const double *target, const double *start, double *square)
 {
     double whole = 0.0;
@@ -70,7 +68,6 @@ static double reference_squares(const reference *r, const double *target, const 
     return sqrt(whole);
 }
 
-/* The rank that brings the largest value. Collective. */
 static int rank_of_largest(double own)
 {
     double largest = own, rank;
@@ -88,7 +85,7 @@ worst_row compare_largest(double own)
     return (worst_row){ largest, 0, rank_of_largest(own) };
 }
 
-/* The worst of `rows` ratios that every rank brings: its largest value over ranks. Collective. */
+/* Returns the row with the largest ratio on any rank. own, largest: [rows]; `largest` is filled. Collective. */
 static worst_row worst_of(const double *own, double *largest, int rows)
 {
     worst_row worst = { -1.0, 0, 0 };
@@ -140,7 +137,7 @@ uint64_t compare_digest(const trainer *t)
     return sum;
 }
 
-/* Does this rank hold losses? Context ranks hold a part of each; the first of them answers for the sum. */
+/* Context ranks each hold a part of every loss; the first of them compares the sum. */
 static bool holds_losses(const trainer *t)
 {
     return t && param_row(&t->stage.params, PARAM_HEAD, NO_LAYER) >= 0 && t->mesh->at[AXIS_TENSOR] == 0;

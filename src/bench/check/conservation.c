@@ -37,7 +37,7 @@ typedef struct {
     conservation *found;
     const trainer *t;
     conserved_steps *k;
-    double comparisons, largest_squares; /* the latter of all slices before their sums */
+    double comparisons, largest_squares; /* over all ranks; largest sum of squares of a slice */
 } judging;
 typedef struct {
     const bucket *b;
@@ -51,7 +51,7 @@ static int64_t slice_elements(const judged_sum *s, int64_t slice)
     return slice_begin(s->of.elements, (int)slice + 1) - slice_begin(s->of.elements, (int)slice);
 }
 
-/* Of an all_reduce every rank compares what it has; of what is scattered one compares for all. */
+/* After an all_reduce every rank compares its own result; after a reduce_scatter one rank compares for all. */
 static bool compares(const judged_sum *s, int64_t slice)
 {
     return slice_elements(s, slice) > 0 && (!s->of.scatters || s->of.over->rank == 0);
@@ -62,19 +62,18 @@ static void count(judging *j, const judged_sum *s)
     for (int i = 0; i < SUM_SLICES; i++) j->found->comparisons += compares(s, i) ? s->slots : 0;
 }
 
-/* A result G = g_1 + ... + g_n is off by some e at each place, and the totals differ by D = sum of s e, s being random
- * signs of which e knows nothing. For |e| <= b it may be signed_sum_limit times sqrt(V), V = sum of b^2. This returns
- * sqrt(V). Adding up D itself, in double, adds nothing to it.
+/* Returns sqrt(V), the unit of the limit. A result G = g_1 + ... + g_n has an error e in each element. The totals
+ * differ by D = sum of s e, where the random signs s are independent of e. If |e| <= b and V = sum of b^2, then |D| may
+ * be signed_sum_limit times sqrt(V). The rounding of D itself, in double, is negligible.
  *
- * Added in FP32 and rounded once: b = h + (n - 1) 2^-24 sum of |g_r|, where h is half a unit in the last place of G, at
- * most 2^-8 |G| or, of subnormal BF16, 2^-134; of an FP32 result there is no h. (sum of |g_r|)^2 <= n sum of g_r^2.
- * Roots of sums of squares add up at most: sqrt(V) <= 2^-8 |G| + 2^-134 sqrt(elements) + (n - 1) 2^-24 sqrt(n sum of
- * g_r^2), where |G| is the root of the sum of squares over the slice.
+ * If the parts are added in FP32 and rounded once, b = h + (n - 1) 2^-24 sum of |g_r|. Here h is half a unit in the
+ * last place of G: at most 2^-8 |G|, 2^-134 for subnormal BF16, and 0 for an FP32 result. Because (sum of |g_r|)^2 <= n
+ * sum of g_r^2, the triangle inequality gives sqrt(V) <= 2^-8 |G| + 2^-134 sqrt(elements) + (n - 1) 2^-24 sqrt(n sum of
+ * g_r^2), where |G| is the norm of G over the slice.
  *
- * Added by NCCL in a type of unit u: n - 1 roundings, each of at most u times a partial sum of some of the ranks. Over
- * a slice the partial sum's squares add up to no more than those of G, where ranks have much in common, or those of all
- * g_r, where they have nothing; and roundings of different additions are independent: V = (n - 1) u^2 max(sum of G^2,
- * sum of g_r^2). */
+ * If NCCL adds in a type of unit u, there are n - 1 roundings, each at most u times a partial sum over some ranks. Over
+ * a slice, the squares of a partial sum add up to at most those of G if the ranks' gradients are alike, or to those of
+ * all g_r if they are unrelated. Roundings are independent: V = (n - 1) u^2 max(sum of G^2, sum of g_r^2). */
 static double limit_of(const judged_sum *s, double elements, double squares_before, double squares_after)
 {
     bool bf16 = s->of.type == BF16;
@@ -83,10 +82,9 @@ static double limit_of(const judged_sum *s, double elements, double squares_befo
     return root + (n - 1) * 0x1p-24 * sqrt(n * squares_before) + (bf16 ? unit * sqrt(squares_after) : 0.0);
 }
 
-/* Steps whose totals lie in a slot. */
+/* Returns the number of steps whose totals were added to a slot. */
 static int64_t steps_in(const conserved_steps *k, int64_t slot) { return (k->steps - slot - 1) / k->slots + 1; }
 
-/* i: slot and slice. */
 static void say_failure(const judging *j, const judged_sum *s, int64_t i, const double total[SUM_MOMENTS], double limit)
 {
     int64_t slot = i / SUM_SLICES;
@@ -116,7 +114,8 @@ static void compare(judging *j, const judged_sum *s, int64_t i, const slice_tota
     j->found->worst = fmax(j->found->worst, ratio);
 }
 
-/* Totals [moments, slots, slices] of this rank become those of all; after an all_reduce each rank's own count. */
+/* Sums the totals [moments, slots, slices] over the group. After an all_reduce every rank has the whole result, so only
+ * the totals before the sum are added up. */
 static void judge_sum(judging *j, const judged_sum *s)
 {
     int64_t n = s->slots * SUM_SLICES;
@@ -132,7 +131,7 @@ static void judge_sum(judging *j, const judged_sum *s)
     free(x);
 }
 
-/* Every rank of a group goes through its sums in the same order: they are of one stage. */
+/* All ranks of a group belong to one stage, so they go through their sums in the same order. */
 static void each_sum(judging *j, void (*f)(judging *j, const judged_sum *s))
 {
     const param_table *p = &j->t->stage.params;
@@ -145,8 +144,8 @@ static void each_sum(judging *j, void (*f)(judging *j, const judged_sum *s))
         }
 }
 
-/* Totals that are all zero would agree, too. A kernel that adds up nothing is told from gradients that are zero by the
- * gradient norm, which has an operation of its own. Collective over the world. */
+/* Fails if all totals are zero although the gradient norm is not: then the kernel of the totals did nothing, because a
+ * separate operation computes the norm. Collective over the world. */
 static void fail_zeros(judging *j, double norm)
 {
     conservation *c = j->found;

@@ -1,12 +1,11 @@
-/* Sums of gradients over ranks in the timed steps, and equal weights after them, judged on the host: what every rank
- * added up before and after each sum (train/trainer.h) is compared by MPI, outside the transfers under test. */
+/* Conserved sums: checks every sum of gradients over ranks in the timed steps. Each rank adds up its values before and
+ * after the sum (train/trainer.h). MPI compares these totals on the host, without the transfers under test. */
 #pragma once
 #include "bench/check/findings.h"
 #include "train/trainer.h"
 
-/* Totals of the steps: in host memory, of so many steps apart; of a step beyond them they are added to those of the
- * step that far before it. Totals of different steps have independent signs, so that the same threshold holds for their
- * sum. */
+/* Totals of the steps, in host memory. There are at most CONSERVED_STEPS slots: the totals of step n are added to slot
+ * n modulo `slots`. Steps have independent signs, so the same threshold holds for the sum of several steps. */
 enum { CONSERVED_STEPS = 256 };
 typedef struct conserved_steps {
     double *total; /* [slots, length] */
@@ -14,10 +13,12 @@ typedef struct conserved_steps {
     int64_t slots, length, steps;
 } conserved_steps;
 
-/* Memory for a trainer's steps; NULL: it sums nothing. Read: a step that is complete, one step later, in order. */
+/* Takes memory for the totals of `steps` steps; conserved_judge frees it. */
 conserved_steps *conserved_open(const trainer *t, int64_t steps);
+/* Adds the totals of the next step. The step must be complete, and among the last REPORT_SLOTS (train/trainer.h). */
 void conserved_read(conserved_steps *k, const trainer *t);
 
-/* Judges all steps read, and compares the weights as the last step left them; frees k. Returns what this rank found. t:
- * NULL on a rank that takes no part. norm: the largest gradient norm of the steps. Collective over the world. */
+/* Judges all steps that were read, compares the replicas of the weights (replicas.h), and frees k. Returns the findings
+ * of this rank. t: NULL on a rank that takes no part. norm: largest gradient norm of the steps. Collective over the
+ * world. */
 conservation conserved_judge(conserved_steps *k, trainer *t, double norm);

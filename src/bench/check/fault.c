@@ -1,4 +1,4 @@
-/* A deck's planted fault. */
+/* Planted faults of a case. */
 #include "bench/check/fault.h"
 #include "machine/prove/prove.h"
 #include "machine/world.h"
@@ -20,7 +20,7 @@ fault fault_agreed(const bench_case *c, const measure *r)
     return f;
 }
 
-/* What it does to its operands matters: of two products of one name the first writes, the second adds to a gradient. */
+/* The access to each operand tells products of one name apart: one writes a gradient, the next adds to it. */
 static void describe(const op *o, char text[OP_TEXT])
 {
     static const char *const access[] = { [READ] = "read", [WRITE] = "written", [UPDATE] = "added to" };

@@ -2,11 +2,11 @@
 #pragma once
 #include "train/measure.h"
 
-/* As the deck says it: which transfer it strikes, if it strikes one, is not known yet. */
+/* Returns the fault as the deck gives it. If it strikes a transfer, the transfer is not known yet. */
 fault fault_planted(const bench_case *c);
-/* As the struck rank's measure of the case completed it. Collective over the world. */
+/* Returns the same fault on all ranks, as the measure of the struck rank completed it. Collective over the world. */
 fault fault_agreed(const bench_case *c, const measure *r);
 
-/* Writes which operation of this rank's machine the case's fault struck: "matmul down (backward: read, read, written)",
- * the same text for operations that a model repeats. Empty on other ranks, and if none was struck. */
+/* Writes the operation of this rank's machine that the fault struck: "matmul down (backward: read, read, written)".
+ * Repeated operations of a model have the same text. The text is empty on other ranks, and if nothing was struck. */
 void fault_struck(const bench_case *c, const machine *m, char text[OP_TEXT]);

@@ -1,4 +1,4 @@
-/* Findings of the machines on which a case ran. */
+/* Sums of the findings of machines. */
 #include "bench/check/findings.h"
 #include <stdio.h>
 #include <string.h>

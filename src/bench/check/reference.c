@@ -1,4 +1,4 @@
-/* The reference computation. */
+/* Training on one rank, and the sums over ranks. */
 #include "bench/check/reference.h"
 #include "base/memory.h"
 #include "bench/check/scaling.h"
@@ -10,7 +10,7 @@ enum { LOSS_BLOCK = 1024 };
 
 double *reference_doubles(int64_t n) { return allocate(n, sizeof(double), "numbers of the reference"); }
 
-/* The sequences that this rank computes are rank, rank + ranks, ...: one a microbatch. */
+/* This rank computes sequences rank, rank + ranks, ..., one in each microbatch. */
 static int64_t own_share(const bench_case *c)
 {
     int64_t rank = world_rank(), ranks = world_ranks();
@@ -35,7 +35,7 @@ int64_t reference_sequence(const reference *r, int64_t i)
     return (i / r->microbatch * r->data_ranks + r->data_rank) * r->microbatch + i % r->microbatch;
 }
 
-/* In blocks, so that no rank holds the losses of all. */
+/* Works in blocks, because the losses of all sequences may not fit into one rank's memory. */
 double reference_sum_losses(const reference *r, const int64_t *sequence, const double *value, int64_t count,
                             double *own)
 {
@@ -77,13 +77,13 @@ static void set_element(const tensor *t, int64_t i, double x)
     else ((float *)t->data)[i] = (float)x;
 }
 
-/* A row's logical elements: one rank holds them whole, before the padding. */
+/* Excludes the padding, which follows the logical elements. */
 static tensor row_of(const reference *r, int i, const param_table *p, tensor storage)
 {
     return param_view(&p->row[i], (fragment){ 0, r->base[i + 1] - r->base[i] }, storage, 0);
 }
 
-/* out = every row's logical elements, from bucket storage chosen by `gradient`. */
+/* Reads the logical elements of all rows into out[values]: gradients, or weights (masters if there are any). */
 static void read_rows(const trainer *t, const reference *r, bool gradient, double *out)
 {
     const param_table *p = &t->stage.params;
@@ -136,7 +136,6 @@ static void reduce_amaxes(const trainer *t)
     machine_view_end(t->machine, &own);
 }
 
-/* Own gradients, sum over the world, the same update everywhere. */
 void reference_step(reference *r, int step)
 {
     trainer *t = &r->trainer;

@@ -1,4 +1,4 @@
-/* Replay. */
+/* One operation from a file, run alone. */
 #include "bench/check/replay.h"
 #include "base/fail.h"
 #include "base/say.h"
@@ -7,10 +7,9 @@
 #include "machine/prove/prove.h"
 #include <stdio.h>
 
-/* Memory in which the library's algorithms are tried. */
+/* Extra memory for trying the algorithms of the GPU libraries. */
 enum { TRIAL_BYTES = 1 << 28 };
 
-/* The options that decide which kernels run. */
 static machine_options options_of(const op_copy *c)
 {
     return (machine_options){ .kind = c->home.cuda ? MACHINE_CUDA : MACHINE_HOST,
@@ -25,7 +24,8 @@ static void *memory_of(machine_kind kind, size_t bytes)
     return machine_memory_take(kind, (bytes / ARENA_ALIGNMENT + 1) * ARENA_ALIGNMENT);
 }
 
-/* The copy's operands in the machine's memory, as far from 256 bytes as they were; twins stay twins. */
+/* Places the operands at the same offset from a 256-byte boundary as in the run, because kernels depend on alignment.
+ * Operands that shared memory (twins) share it again. */
 static op placed(machine *m, machine_kind kind, const op_copy *c, void *taken[OP_OPERANDS])
 {
     op o = c->op;

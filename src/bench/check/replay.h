@@ -1,7 +1,7 @@
-/* xgsw --replay FILE: an operation that a run wrote as a mismatch (machine/prove/shadow.h), run again alone and
- * compared again. */
+/* xgsw --replay FILE: runs one operation again that a run wrote as a mismatch (machine/prove/shadow.h). */
 #pragma once
 
-/* An operation of a GPU runs on the GPU, one of the host on the host. Returns the exit status: PASSED, FAILED if it
- * differs, REFUSED if the file is none, nothing of it is compared, or no GPU is usable for an operation of one. */
+/* Runs the operation on the kind of device that ran it first, and compares it with the host again. Returns the exit
+ * status: PASSED; FAILED if it differs; REFUSED if the file cannot be read, no element is compared, or the operation
+ * needs a GPU and none is usable. */
 int replay(const char *path);

@@ -1,4 +1,4 @@
-/* Digests of weights, compared group by group with the first rank's: a copy that differs differs in one of them. */
+/* Digests of weights, compared group by group with those of the first rank. */
 #include "bench/check/replicas.h"
 #include "base/memory.h"
 #include "machine/world.h"
@@ -11,12 +11,12 @@ typedef struct {
     const uint64_t *digest;
 } comparison;
 
-/* A digest in halves that a double has exactly. */
+/* Halves of a digest, because MPI sums doubles here and a double holds 32 bits exactly. */
 enum { HALVES = 2 };
 static double half_of(uint64_t digest, int half) { return (double)(uint32_t)(digest >> 32 * half); }
 
-/* The members of a group that hold the same weights, by the digests from one kind to before another; b: NULL on a
- * member that does not. The group's first rank has them. */
+/* A group whose members hold the same bucket, and the kinds of digest to compare, from `from` to before `end`. b is
+ * NULL on a member that does not hold it; the first rank always does. */
 typedef struct {
     const bucket *b;
     const group *g;
@@ -46,7 +46,7 @@ static void compare_within(comparison *c, const replicas *s)
     }
 }
 
-/* Between shard ranks weights that are gathered for use are alike only where they were gathered. */
+/* Shard ranks hold different parts of a bucket that is gathered for use, so only the gathered copies are compared. */
 static void compare_bucket(comparison *c, const bucket *b)
 {
     group *const of[] = { b->sum, b->parts, b->holders };
@@ -57,7 +57,7 @@ static void compare_bucket(comparison *c, const bucket *b)
     }
 }
 
-/* A tied embedding's ends: the first stage and the last. */
+/* A tied embedding is on the first stage and on the last. */
 static void compare_ends(comparison *c)
 {
     const group *stages = &c->t->mesh->axis[AXIS_PIPELINE];

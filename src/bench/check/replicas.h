@@ -1,8 +1,8 @@
-/* Weights that several ranks hold are equal on all of them. */
+/* Replicas: checks that ranks that hold the same weights have equal values. */
 #pragma once
 #include "bench/check/findings.h"
 #include "train/trainer.h"
 
-/* Digests the weights as the last step left them, compares each with that of the first rank of each group that holds
- * the same, and adds what this rank finds to `to`. Collective over the ranks that take part. */
+/* Computes digests of the weights after the last step and compares each with that of the first rank of every group that
+ * holds the same weights. Adds the findings of this rank to `to`. Collective over the ranks that take part. */
 void replicas_compare(conservation *to, trainer *t);

@@ -1,15 +1,14 @@
-/* Routing, checked. */
+/* Choices of experts, from the run to the references. */
 #include "bench/check/routing.h"
 #include "base/memory.h"
 #include "machine/world.h"
 #include <math.h>
 
-enum { CODES = 256 }; /* of one choice: -128 .. 127 */
+enum { CODES = 256 }; /* values of a choice: -128 .. 127 */
 
 static const mixture *mixture_of(const trainer *t) { return &t->stage.work.experts; }
 static int64_t layers_of(const trainer *t) { return mixture_of(t)->choices.dim[1]; }
 
-/* One router's decisions in one microbatch, to read. */
 typedef struct {
     tensor logits, choices;
     int64_t tokens, experts;
@@ -39,7 +38,7 @@ static float logit_at(const decisions *d, int64_t token, int64_t e)
 
 /* ---- from the mesh to the references ---- */
 
-/* A choice of an expert that there is, as a number that is not 0. */
+/* Returns a choice as a nonzero number. The expert is taken modulo `experts`, because a wrong run may choose any. */
 static double code_of(int32_t choice, int64_t experts)
 {
     int64_t expert = choice_expert(choice) % experts;
@@ -47,7 +46,7 @@ static double code_of(int32_t choice, int64_t experts)
 }
 static int32_t choice_of(int64_t code) { return (int32_t)(code % CODES - CODES / 2); }
 
-/* Which layer of the model the stage's layer is. */
+/* Returns the model's number of a layer of the stage. */
 static int64_t model_layer(const mixture *x, int64_t layer)
 {
     const chunk_extent *e = x->chunk;
@@ -91,7 +90,6 @@ void routing_write(const trainer *t, int64_t microbatch, const double *codes)
     }
 }
 
-/* Of all ranks. */
 static void share_codes(const trainer *t, int64_t sequence, double *codes, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) codes[i] = 0.0;
@@ -99,7 +97,7 @@ static void share_codes(const trainer *t, int64_t sequence, double *codes, int64
     world_sum(codes, n);
 }
 
-/* Sequence r + ranks m is microbatch m of rank r's reference. */
+/* Sequence r + ranks * m is microbatch m of the reference of rank r. */
 void routing_give(const trainer *t, reference of[], int references)
 {
     const bench_case *c = &of[0].given;
@@ -128,7 +126,7 @@ int32_t *routing_calibration(const trainer *t, const bench_case *check)
 
 /* ---- as the references would have it ---- */
 
-/* By how much the largest logit that was not chosen exceeds the smaller one that was. */
+/* Returns the largest logit not chosen minus the smaller chosen one. */
 static double excess(const decisions *d, int64_t token)
 {
     int32_t a = choice_expert(choice_at(d, CHOICES * token)), b = choice_expert(choice_at(d, CHOICES * token + 1));

@@ -1,21 +1,21 @@
-/* What the routers of a check model decided. The references take it, and say where they would have decided otherwise.
- */
+/* Choices of experts in the check: the references take those of the run, and report where they would choose others. */
 #pragma once
 #include "bench/check/reference.h"
 #include "train/trainer.h"
 
-/* A sequence's choices as codes [layers, positions], each a pair of choices in one number, 0 where a rank has none: the
- * sum over the ranks is the whole. collect: this rank's part, of the last step. write: the whole, of one sequence, as
- * what one rank on the host is given before its next step in a microbatch of one sequence. */
+/* Writes this rank's choices of one sequence in the last step to codes[layers, positions]. A code holds both choices of
+ * a token; places that this rank does not compute are unchanged. The sum over ranks of zeroed codes is complete. */
 void routing_collect(const trainer *t, int64_t sequence, double *codes);
+/* Gives a reference the complete codes of one sequence, which is its whole microbatch, before its next step. */
 void routing_write(const trainer *t, int64_t microbatch, const double *codes);
-/* The last step's choices into the references' trainers. Collective over the world. */
+/* Gives the choices of the run's last step to the references. t is NULL on a rank that takes no part. Collective over
+ * the world. */
 void routing_give(const trainer *t, reference of[], int references);
-/* The calibration's choices, as the reference of this rank is opened with: before the first step. The caller frees
- * them. Collective over the world. */
+/* Returns the choices of the calibration of FP8 for reference_open, owned by the caller. Call it before the first step.
+ * t is NULL on a rank that takes no part. Collective over the world. */
 int32_t *routing_calibration(const trainer *t, const bench_case *check);
-/* Of the tokens that this rank's reference has routed as it was given: how many it would have given to another expert,
- * and by how much that one's logit was larger, at most. */
+/* Tokens for which this rank's reference would have chosen another expert: their number, and the largest excess of that
+ * expert's logit over a chosen one's. */
 typedef struct {
     int64_t flips;
     double margin;

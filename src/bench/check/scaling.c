@@ -1,4 +1,4 @@
-/* Scales of the run and of its reference. */
+/* FP8 scales of the run and of its reference. */
 #include "bench/check/scaling.h"
 #include "base/fp8.h"
 #include "base/memory.h"
@@ -25,7 +25,7 @@ run_scales scaling_of_run(const trainer *t, const bench_case *c)
     return (run_scales){ scale, (int64_t)differs };
 }
 
-/* The largest amax in the history so far. */
+/* Reads the largest amax of each tensor in the history so far. */
 static void read_amaxes(const trainer *t, int32_t *amax, int64_t n)
 {
     tensor past = machine_view(t->machine, t->stage.work.fp8.history);
@@ -38,7 +38,7 @@ static void read_amaxes(const trainer *t, int32_t *amax, int64_t n)
     machine_view_end(t->machine, &past);
 }
 
-/* How far largest / amax is from the nearest power of two. */
+/* Returns the relative distance of largest / amax from the nearest power of two. */
 static double off_power(int64_t number, int32_t amax)
 {
     double largest = (double)fp8_largest(fp8_format(number));
@@ -80,7 +80,7 @@ static bool holds_layer(const stage *s, int64_t layer)
     return false;
 }
 
-/* A weight has the scale of the first microbatch. */
+/* Weights are converted once a step, so their scale is stored with the first microbatch. */
 static void add_current(const trainer *t, int64_t data_rank, int64_t microbatch, double *scale)
 {
     if (!t || t->stage.data_rank != data_rank || t->mesh->at[AXIS_TENSOR] || t->mesh->at[AXIS_CONTEXT]) return;
@@ -94,7 +94,6 @@ static void add_current(const trainer *t, int64_t data_rank, int64_t microbatch,
     machine_view_end(t->machine, &held);
 }
 
-/* Into the place of a part and a microbatch. */
 static void write_current(const trainer *t, int64_t part, int64_t microbatch, const double *scale)
 {
     const fp8_state *f = &t->stage.work.fp8;

@@ -1,31 +1,33 @@
-/* FP8's scales in the check: those of the run, against what the reference's amaxes would make of them. The reference
- * then takes the run's. Scales of current microbatches are the reference's own, and the run's are alike on the ranks
- * that exchange codes. */
+/* FP8 scales in the check. With delayed scaling the run's scales are compared with those that follow from the
+ * reference's amaxes; then the reference takes the run's. With current scaling the reference computes its own, except
+ * those of experts, which it takes from the run. */
 #pragma once
 #include "train/trainer.h"
 
-/* Of the tensors whose scales differ: their number, and the largest distance. Powers of two may be a factor of two
- * apart where the reference's largest / amax is near a power of two: its distance from that, relative. Exact scales:
- * their relative difference. Anything else is infinitely far. tensor: the one of the largest distance. */
+/* Tensors whose scales differ: their number (flips), the largest distance, and its tensor. The distance of exact scales
+ * is their relative difference. Scales that are powers of two may differ by a factor of two if largest / amax is near a
+ * power of two: then the distance is the relative difference of largest / amax from that power. Others are infinite. */
 typedef struct {
     int64_t flips;
     double distance;
     int64_t tensor;
 } scale_difference;
 
-/* The run's scales of the step to come, on all ranks alike: [tensors], owned by the caller; and how many ranks' own are
- * not rank 0's, or not with their inverses. t NULL: this rank takes no part. Collective over the world. */
+/* The run's scales of the next step: [tensors], owned by the caller, the same on all ranks. unlike: number of ranks
+ * that have other scales than rank 0, or a wrong inverse. */
 typedef struct {
     double *scale;
     int64_t unlike;
 } run_scales;
+/* t is NULL on a rank that takes no part. Collective over the world. */
 run_scales scaling_of_run(const trainer *t, const bench_case *c);
-/* Against those of a trainer of all tokens by itself, before a step; which then takes `scale`. */
+/* Compares `scale` with the scales of t, a reference's trainer, before a step; then t takes `scale`. */
 scale_difference scaling_give(trainer *t, const double *scale);
-/* Current scaling, after the run's step: gives the scales of the parts of the experts to a trainer that computes as
- * reference.h says, sequence by sequence (imitated_ranks). Collective over the world; t NULL: takes no part. */
+/* Gives the run's scales of experts to `alone`, a reference's trainer, if data ranks scale experts separately
+ * (imitated_ranks). Call it after the run's step, with current scaling only. t is NULL on a rank that takes no part.
+ * Collective over the world. */
 void scaling_give_current(const trainer *t, const bench_case *check, const trainer *alone);
-/* The amaxes of all references become those of the whole batch. Collective over the world. */
+/* Replaces amax[tensors] by the maxima over all ranks. Collective over the world. */
 void scaling_reduce(int32_t *amax, int64_t tensors);
-/* Of tensor `number`: "layers.0.qkv, weight"; returns text. */
+/* Writes the name of tensor `number`: "layers.0.qkv, weight". Returns text. */
 const char *scaling_name(const bench_case *c, int64_t number, char *text, size_t length);

@@ -1,19 +1,19 @@
-/* Saving and loading the state of training. All calls but the first two are collective over the world. */
+/* Saving and loading the state of training. All functions except the first two are collective over the world. */
 #pragma once
 #include "bench/facts/facts.h"
 #include "train/trainer.h"
 
-/* Does the deck give this folder? */
+/* Returns whether the deck gives a folder; the word for no folder is "none". */
 bool checkpoint_is_asked(const char *folder);
-/* Bytes of a checkpoint of the case, without headers. */
+/* Returns the bytes of a checkpoint of the case, without headers. */
 double checkpoint_bytes(const bench_case *c);
 
-/* Saves the state after so many steps, and keeps as many checkpoints as the case says. t: the caller has synchronized;
- * NULL on a rank that takes no part. step: rank 0's. Adds to f. */
+/* Saves the state after `step` steps (rank 0's value counts), and removes the oldest checkpoint if there are more than
+ * checkpoint_keep. The caller has synchronized t; t is NULL on a rank that takes no part. Updates f, failures too. */
 void checkpoint_save(const bench_case *c, trainer *t, int64_t step, checkpoint_facts *f);
-/* Is there a checkpoint for a case that loads, and a folder into which one that saves may write? Else a sentence on all
- * ranks. */
+/* Returns whether the checkpoint that the case loads exists and fits the case, and whether the folder to which it saves
+ * can be written. If not, all ranks get a sentence. */
 bool checkpoint_suits(const bench_case *c, char reason[REASON_LENGTH]);
-/* The trainer, which is initialized, gets the state of the newest checkpoint, and goes on from there. False:
- * f->refused, on all ranks. */
+/* Loads the state of the newest checkpoint into an initialized trainer, which then continues from there. t is NULL on a
+ * rank that takes no part. Returns false, with f->refused on all ranks, if it cannot. */
 bool checkpoint_load(const bench_case *c, trainer *t, checkpoint_facts *f);

@@ -1,4 +1,4 @@
-/* Folders of checkpoints. */
+/* Creating, finding and removing folders of checkpoints. */
 #include "bench/checkpoint/folder.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -14,7 +14,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* SEEN: a file by which other nodes know the folder of rank 0. */
+/* SEEN: a file by which a rank knows that it sees the folder of rank 0. */
 static const char SEEN[] = "seen", TEMPORARY[] = ".tmp";
 enum { SEEN_LENGTH = 128, STEP_DIGITS = 8 };
 
@@ -53,7 +53,7 @@ static void name_folder(checkpoint_folder *f, const char *parent, int64_t step)
     join(f->made, parent, name);
 }
 
-/* The step of a name step-00000050, or of one with `end` after that; -1: it is none. */
+/* Returns the step of a name like step-00000050, followed by `end`; -1 if the name is different. */
 static int64_t step_of(const char *name, const char *end)
 {
     char *after = NULL;
@@ -62,7 +62,7 @@ static int64_t step_of(const char *name, const char *end)
     return one && strcmp(after, end) == 0 ? step : -1;
 }
 
-/* Removes the files of a checkpoint, and the folder unless others are in it. */
+/* Removes the files of a checkpoint, and the folder unless it has other files. */
 static void remove_checkpoint(const char *folder)
 {
     char path[FOLDER_LENGTH];
@@ -76,7 +76,6 @@ static void remove_checkpoint(const char *folder)
     rmdir(folder);
 }
 
-/* Makes the folder and those above it. */
 static bool make_all(const char *path)
 {
     char part[PATH_LENGTH];
@@ -89,7 +88,7 @@ static bool make_all(const char *path)
     return mkdir(path, 0777) == 0 || errno == EEXIST;
 }
 
-/* What runs left there that ended during a save goes. */
+/* Removes temporary folders of runs that terminated during a save. */
 static bool make_here(const checkpoint_folder *f, char reason[CHECKPOINT_SENTENCE])
 {
     char folder[FOLDER_LENGTH];
@@ -103,7 +102,6 @@ static bool make_here(const checkpoint_folder *f, char reason[CHECKPOINT_SENTENC
     return mkdir(f->made, 0777) == 0 || errno == EEXIST || refuse(reason, "make", f->made);
 }
 
-/* Is this the folder in which rank 0 wrote the text? */
 static bool is_seen(const char *path, const char *text)
 {
     char found[SEEN_LENGTH] = "";
@@ -130,7 +128,7 @@ bool folder_make(checkpoint_folder *f, const char *parent, int64_t step, char re
     if (!folder_agree(reason)) return false;
     f->owner = is_seen(path, text) ? 0 : world_node(world_rank());
     f->leads = f->owner == world_rank();
-    world_barrier(); /* nobody looks for the folder of rank 0 any more */
+    world_barrier(); /* from here on no rank looks for the folder of rank 0, so another of its name may be created */
     if (f->leads && world_rank() != 0) make_here(f, reason);
     return folder_agree(reason);
 }
@@ -167,7 +165,7 @@ void folder_abandon(const checkpoint_folder *f)
     if (world_rank() == 0 || f->leads) remove_checkpoint(f->made);
 }
 
-/* The largest step below `below`; indexed: of those with an index, which only rank 0's node has. -1: none. */
+/* Returns the largest step below `below`, or -1. indexed: only steps with an index, which is on rank 0's node only. */
 static int64_t step_before(const char *parent, int64_t below, bool indexed)
 {
     int64_t found = -1;
@@ -214,7 +212,7 @@ bool folder_newest(const char *parent, char whole[FOLDER_LENGTH])
     return itself || step >= 0;
 }
 
-/* A line of mountinfo: "36 35 98:0 /root /mount options - ext4 /dev/sda options". */
+/* A line of mountinfo is "36 35 98:0 /root /mount options - ext4 /dev/sda options". */
 void folder_file_system(const char *folder, char type[32])
 {
     char line[4096], device[32];

@@ -1,4 +1,4 @@
-/* Fragments of a rank's share, their sums, and what they have in common with others. */
+/* Fragments of a rank, their sums, and the runs that they share with others. */
 #include "bench/checkpoint/fragments.h"
 #include "base/memory.h"
 #include <stdio.h>
@@ -15,7 +15,7 @@ static tensor state_of(const bucket *b, saved_state s)
     return s == STATE_WEIGHT ? master_shard(b) : s == STATE_FIRST_MOMENT ? b->first : b->second;
 }
 
-/* /bucket-0003/first_moment */
+/* Names are like /bucket-0003/first_moment. */
 static void add_datasets(own_fragments *own, const bucket *b, int number)
 {
     for (int s = 0; s < STATES; s++) {
@@ -28,7 +28,7 @@ static void add_datasets(own_fragments *own, const bucket *b, int number)
     }
 }
 
-/* Cuts what is owned of a row of the table where a block of the parameter ends. */
+/* Cuts the owned part of a parameter at the ends of blocks. */
 static void add_row(own_fragments *own, const trainer *t, const param *p, fragment f)
 {
     const bucket *b = &t->stage.params.buckets[p->bucket];
@@ -85,7 +85,7 @@ tensor piece_view(const own_fragment *o, const piece *p)
     return tensor_slice(state_of(o->b, p->state), 0, o->in_shard + p->from, p->count);
 }
 
-/* Places count from 0 here: they fit 32 bits, so that a product is one instruction. */
+/* Places count from 0 here, so that they fit into 32 bits and a product is one instruction. */
 #define ADD_BITS(type)                                                                                                 \
     static void add_##type(const type *x, int64_t count, int64_t first, uint64_t sum[SUMS])                            \
     {                                                                                                                  \
@@ -101,7 +101,7 @@ tensor piece_view(const own_fragment *o, const piece *p)
 ADD_BITS(uint32_t)
 ADD_BITS(uint16_t)
 
-/* Rows that are whole follow one another in the parameter, too. */
+/* If the fragment has whole rows, its elements are contiguous in the parameter, so all are summed at once. */
 void piece_sums(const piece *p, const void *x, uint64_t sum[SUMS])
 {
     const saved_fragment *f = p->of;
@@ -122,7 +122,7 @@ int fragment_order(const void *a, const void *b)
     return (x->block > y->block) - (x->block < y->block);
 }
 
-/* The same elements as one row, if they follow one another in the other fragment's matrix, too. */
+/* Returns the same elements as one row. Used if both fragments have the same columns of the parameter. */
 static saved_fragment flattened(const saved_fragment *f, int64_t first_row)
 {
     return (saved_fragment){ .columns = INT64_MAX / 2,
@@ -130,7 +130,7 @@ static saved_fragment flattened(const saved_fragment *f, int64_t first_row)
                              .count = f->count };
 }
 
-/* The columns of the parameter that a fragment has in a row, from `from` to before `end`. */
+/* Columns of the parameter that a fragment has in one row, from `from` to before `end`. */
 typedef struct {
     int64_t from, end;
 } column_span;

@@ -1,7 +1,7 @@
-/* checkpoint/: the state of training in files, saved by one layout and loaded into any.
+/* checkpoint/: the state of training in files. It is saved by one layout and loaded into any layout.
  *
- * What a rank owns of the state, cut into fragments, and where the same elements lie in the files of a checkpoint. An
- * element's state is its master weight (the weight itself where that is its own) and two moments. */
+ * Fragments: parts of parameters that one rank owns, and their places in the files of a checkpoint. The state of an
+ * element is its master weight (the weight itself if there is no separate master) and two moments. */
 #pragma once
 #include "bench/record/raw_file.h"
 #include "train/trainer.h"
@@ -9,16 +9,17 @@
 typedef enum { STATE_WEIGHT, STATE_FIRST_MOMENT, STATE_SECOND_MOMENT, STATES } saved_state;
 extern const char *const state_names[STATES];
 
-/* Two sums that find damage, modulo 2^64: of an element's bits as an unsigned integer, and of (place + 1) bits, where
- * its place is its number in the block. Partial sums of any partition add up, so a block has the same sums in every
- * layout. One element that changed changes SUM_BITS. Two unequal ones that changed places change SUM_PLACES by
- * (i - j)(a - b), which is not 0 modulo 2^64, since both factors are below 2^32. */
+/* Two sums over elements, modulo 2^64, that detect damage. SUM_BITS adds the bits of each element as an unsigned
+ * integer. SUM_PLACES adds (place + 1) * bits, where place is the element's number in its block. Partial sums add up,
+ * so a block has the same sums in every layout. If one element changes, SUM_BITS changes. If elements a and b at places
+ * i and j are exchanged, SUM_PLACES changes by (i - j)(a - b), which is not 0 modulo 2^64 because both factors are
+ * below 2^32. */
 typedef enum { SUM_BITS, SUM_PLACES, SUMS } bit_sum;
 
-/* Elements first to first + count - 1, row by row, of a matrix of `columns` columns whose first element is element
- * [first_row, first_column] of a parameter. logical: the parameter's number (model/param.h). block: which rows, of
- * which a block has as many as have 2^32 elements at most. They follow one another in the file of a rank, from byte
- * `at`. All members are integers of 8 bytes: the index is a table of them. */
+/* Elements first to first + count - 1, row by row, of a matrix with `columns` columns. The first element of the matrix
+ * is element [first_row, first_column] of a parameter. logical: number of the parameter (model/param.h). block: number
+ * of the block of rows; a block has at most 2^32 elements. The elements are contiguous in the file of `rank`, from byte
+ * `at`. All members are integers of 8 bytes, because the index stores fragments as a table of integers. */
 typedef struct {
     int64_t logical, block, rank, first_row, first_column, columns, first, count;
     int64_t at[STATES], bytes[STATES]; /* bytes: of an element */
@@ -26,47 +27,48 @@ typedef struct {
 } saved_fragment;
 enum { FRAGMENT_COLUMNS = sizeof(saved_fragment) / sizeof(int64_t) };
 
-/* A fragment that this rank owns; `at` and `sum` are set as it is written. */
+/* A fragment that this rank owns. rank_file_write sets of.at and of.sum. */
 typedef struct {
     saved_fragment of;
     const param *p;
     const bucket *b;
-    int64_t in_shard, dataset; /* its first element in the bucket's shard; the first of the bucket's datasets */
-    bool counts;               /* this rank is the first of its owners, and writes it */
+    int64_t in_shard, dataset; /* first element in the bucket's shard; index of the bucket's first dataset */
+    bool counts;               /* this rank is its first owner, and writes it */
 } own_fragment;
 typedef struct {
     int64_t count, datasets;
     own_fragment *list;
-    raw_dataset *dataset; /* of the buckets that count, one for each state: the rank's file */
-    double bytes;         /* of these */
+    raw_dataset *dataset; /* contents of the rank's file: one for each bucket that it writes and each state */
+    double bytes;         /* bytes of the datasets */
 } own_fragments;
 
-/* Lists what a trainer's rank owns, without padding; t NULL: nothing. No two fragments overlap. */
+/* Lists the fragments that this rank owns, without padding; none if t is NULL. Fragments do not overlap. */
 own_fragments fragments_of(const trainer *t);
 void fragments_free(own_fragments *own);
-/* A piece of a fragment that is moved and summed at a time: it stays in the cache. whole: columns of the parameter. */
+/* A piece of a fragment, small enough to stay in the cache. whole: columns of the parameter. */
 enum { PIECE_ELEMENTS = 1 << 20 };
 typedef struct {
     const saved_fragment *of;
     saved_state state;
     int64_t whole, from, count;
 } piece;
-/* The piece after p, the first if its count is 0; false after the last. */
+/* Advances p to the next piece, or to the first if its count is 0. Returns false after the last. */
 bool piece_next(piece *p);
 int64_t piece_bytes(const piece *p);
-/* Where it lies in the rank's file. */
+/* Returns the piece's first byte in the rank's file. */
 int64_t piece_at(const piece *p);
-/* A piece of what this rank owns, flat. */
+/* Returns a flat view of a piece of an own fragment. */
 tensor piece_view(const own_fragment *o, const piece *p);
-/* Adds the sums of its elements, which lie in x. */
+/* Adds the sums of the piece's elements, which are in x. */
 void piece_sums(const piece *p, const void *x, uint64_t sum[SUMS]);
-/* Orders fragments by parameter and block. */
+/* Compares fragments by parameter and block, for qsort. */
 int fragment_order(const void *a, const void *b);
 
-/* Elements that two fragments of one block share: `own` from the start of one, `saved` from the start of the other. */
+/* A run of `count` elements that two fragments of one block share. own, saved: offset of the run in each fragment. */
 typedef struct {
     int64_t own, saved, count;
 } shared_run;
-/* The run after r among elements from to from + count - 1 of `own`; the first is that after { 0 }. False: no more. */
+/* Finds the run after r among elements from to from + count - 1 of `own`; start with { 0 }. Returns false at the end.
+ */
 bool fragment_next_run(const saved_fragment *own, int64_t from, int64_t count, const saved_fragment *saved,
                        shared_run *r);

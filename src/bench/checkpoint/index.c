@@ -1,4 +1,4 @@
-/* The index. */
+/* Writing and reading the index. */
 #include "bench/checkpoint/index.h"
 #include "base/memory.h"
 #include "base/replace.h"
@@ -15,7 +15,7 @@
 
 enum { INDEX_VERSION = 1 };
 
-/* What must be the same in the deck that loads, and the workload. */
+/* Keys that must be equal in the deck that saved and in the deck that loads. The workload must be equal too. */
 static const key_id same[] = { KEY_PRECISION, KEY_FP8_SCALE,  KEY_FP8_SCALING,  KEY_SEED, KEY_TOKENS,
                                KEY_SEQUENCE,  KEY_LAYERS,     KEY_HIDDEN,       KEY_FFN,  KEY_HEADS,
                                KEY_KV_HEADS,  KEY_VOCABULARY, KEY_LEARNING_RATE };
@@ -53,7 +53,7 @@ void index_free(checkpoint_index *x)
 
 /* ---- saving ---- */
 
-/* Rows of the history that steps have filled: the calibration's and one for each. */
+/* Saves the filled rows of the history: one of the calibration and one for each step. */
 static void read_amaxes(checkpoint_index *x, const trainer *t)
 {
     const fp8_state *f = &t->stage.work.fp8;
@@ -87,7 +87,7 @@ checkpoint_index index_gather(const trainer *t, const own_fragments *own, int64_
     return x;
 }
 
-/* Names and shapes of the parameters, from the table that one rank alone would have. */
+/* Takes names and shapes from the parameter table of the case on one rank, where no parameter is cut. */
 static void write_parameters(writer *w, checkpoint_index *x, const bench_case *c)
 {
     mesh m;

@@ -1,4 +1,4 @@
-/* What a checkpoint holds and where: the file index.h5. */
+/* The index of a checkpoint, file index.h5: the list of its fragments and their places. */
 #pragma once
 #include "base/sha256.h"
 #include "bench/checkpoint/rank_file.h"
@@ -6,21 +6,22 @@
 typedef struct {
     int64_t step, fragments, amaxes, parameters;
     rate_extent rate;
-    saved_fragment *fragment; /* [fragments], in the order of fragment_order; owned, as are the next two */
-    int64_t *amax;    /* [amaxes]: the largest magnitudes of FP8's tensors, in rows of a step; 0 of other cases */
-    int64_t *columns; /* [parameters] of the whole matrices */
+    saved_fragment *fragment; /* [fragments], sorted by fragment_order; this and the next two are owned */
+    int64_t *amax;    /* [amaxes]: history of the amaxes of FP8 tensors, a row for each step; empty in other cases */
+    int64_t *columns; /* [parameters]: columns of the whole matrices */
     char folder[FOLDER_LENGTH], sha256[SHA256_HEX];
 } checkpoint_index;
 
-/* Gathers what all ranks have written, on rank 0; t NULL: nothing. Collective over the world. */
+/* Gathers the fragments of all ranks on rank 0. t: NULL on a rank that takes no part. Collective over the world. */
 checkpoint_index index_gather(const trainer *t, const own_fragments *own, int64_t step);
-/* Writes index.h5, and index.h5.sha256 as sha256sum does, into the folder; sets x->sha256. On rank 0. */
+/* Writes index.h5 and its sum (as sha256sum does), on rank 0. Sets x->sha256. Returns false and a sentence on errors.
+ */
 bool index_write(checkpoint_index *x, const bench_case *c, const char *folder, char reason[CHECKPOINT_SENTENCE]);
-/* Reads the index of a folder's newest checkpoint. False: a sentence; also if it is not of this case's model, precision
- * and rules. On rank 0. */
+/* Reads the index of the newest checkpoint in a folder. Returns false and a sentence if it cannot, or if the checkpoint
+ * has another model, precision or training rule than the case. Call it on rank 0. */
 bool index_read(checkpoint_index *x, const bench_case *c, const char *parent, char reason[CHECKPOINT_SENTENCE]);
-/* All ranks get rank 0's. Collective over the world. */
+/* Copies rank 0's index to all ranks. Collective over the world. */
 void index_broadcast(checkpoint_index *x);
 void index_free(checkpoint_index *x);
-/* The fragments of the same block: returns the first, and sets how many there are. */
+/* Returns the first saved fragment of the block of `of`, or NULL, and sets *count to the number of its fragments. */
 const saved_fragment *index_find(const checkpoint_index *x, const saved_fragment *of, int64_t *count);

@@ -1,4 +1,4 @@
-/* A load: every rank reads what it owns, from whichever files have it, and all compare the sums of what arrived. */
+/* A load: every rank reads the elements that it owns from the files that have them, and all ranks compare sums. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/say.h"
@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of a block: its sums, and how many elements arrived. They stand at the number of its first saved fragment. */
+/* Words of a block: its sums, and the number of elements that arrived. They are stored at the index of the block's
+ * first saved fragment. */
 enum { ELEMENTS = STATES * SUMS, WORDS };
 typedef struct {
     trainer *trainer;
@@ -29,7 +30,7 @@ static bool refuse(loading *l, const own_fragment *o)
     return false;
 }
 
-/* Fills a piece of a fragment, which need not lie in one file. */
+/* Fills a piece of a fragment; its elements may be in several files. */
 static bool read_piece(loading *l, const own_fragment *o, const piece *p, char *to)
 {
     int64_t saved, arrived = 0, bytes = o->of.bytes[p->state];
@@ -71,7 +72,7 @@ static bool read_all(loading *l)
     return true;
 }
 
-/* Every element arrived on equally many ranks, so the sums of its block are the saved ones as many times. */
+/* Every element arrived on the same number of ranks, so the sums must be that multiple of the saved sums. */
 static bool is_right(const saved_fragment *f, int64_t count, saved_state s, const uint64_t arrived[WORDS])
 {
     uint64_t elements = 0, sum[SUMS] = { 0 };
@@ -85,7 +86,7 @@ static bool is_right(const saved_fragment *f, int64_t count, saved_state s, cons
     return right;
 }
 
-/* Names the damage: a rank that owns a part of the block reads all of its saved fragments whole. */
+/* Finds the damaged file: the ranks that own a part of the block read all its saved fragments again. */
 static void find_damage(loading *l, const saved_fragment *f, int64_t count, saved_state s)
 {
     const own_fragment *o = l->own.list, *end = o + l->own.count;
@@ -98,7 +99,6 @@ static void find_damage(loading *l, const saved_fragment *f, int64_t count, save
              state_names[s], (long long)f->logical);
 }
 
-/* Collective over the world. */
 static void compare_sums(loading *l)
 {
     checkpoint_index *x = &l->index;
@@ -121,7 +121,7 @@ static void restore(loading *l)
     free(past);
 }
 
-/* Rank 0 has the index, or all ranks its sentence. Collective over the world. */
+/* Reads the index on rank 0. If that fails, all ranks get the sentence. Collective over the world. */
 static bool find_index(checkpoint_index *x, const bench_case *c, char reason[CHECKPOINT_SENTENCE])
 {
     if (world_rank() == 0) index_read(x, c, c->load, reason);
@@ -158,7 +158,7 @@ static void load_state(loading *l)
     rank_files_close(&l->files);
 }
 
-/* The line is that of the Llama 3.1 recipe, by which its users find the time. */
+/* Prints the line of the Llama 3.1 recipe, because its users search for it. */
 static void note_load(loading *l, checkpoint_facts *f, double began)
 {
     f->loaded_step = l->index.step;

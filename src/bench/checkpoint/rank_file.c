@@ -1,4 +1,4 @@
-/* Files of ranks. */
+/* Writing and reading files of ranks. */
 #include "bench/checkpoint/rank_file.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -54,14 +54,14 @@ static bool write_fragments(int file, const trainer *t, own_fragments *own)
     return true;
 }
 
-/* A file system that cannot reserve space learns of a full disk as it writes. */
+/* If the file system cannot reserve space, a full disk is noticed during writing. */
 static bool reserve(int file, int64_t bytes)
 {
     return fallocate(file, 0, 0, bytes) == 0 || errno == EOPNOTSUPP || errno == ENOSYS;
 }
 
-/* Goes through the file in parts, so that a slow disk is seen to make progress; where that cannot be, all is left to
- * fsync. */
+/* Synchronizes in parts, so that the stall watch sees progress on a slow disk. If the file system cannot do that, fsync
+ * does all. */
 static bool sync_file(int file, int64_t length, double *seconds)
 {
     enum { PART = 64 << 20 };
@@ -103,7 +103,7 @@ void rank_files_close(rank_files *f)
         if (f->file[i] >= 0) close(f->file[i]);
 }
 
-/* The oldest of the open files makes room. Returns -1 if it cannot be opened. */
+/* Closes the oldest file if necessary. Returns -1 and a sentence if the file cannot be opened. */
 static int file_of(rank_files *f, int64_t rank, const char *path)
 {
     for (int i = 0; i < RANK_FILES; i++)

@@ -1,4 +1,4 @@
-/* A save: all files, then the index, then the name. */
+/* A save: writes the files of all ranks, then the index, then renames the folder. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/say.h"
@@ -34,7 +34,7 @@ double checkpoint_bytes(const bench_case *c)
     return bytes;
 }
 
-/* The slowest rank's times, and how fast that one was. */
+/* Times and rate are those of the slowest rank. */
 static void add_times(checkpoint_facts *f, double bytes, double write, double sync)
 {
     double slowest[] = { write, sync }, sums[] = { bytes, world_node(world_rank()) == world_rank() };
@@ -67,7 +67,7 @@ static bool write_index(saving *s)
     return folder_agree(s->reason);
 }
 
-/* Returns by how much the ranks are shifted: by as little as has most of them read what another node wrote. */
+/* Returns the smallest shift of ranks for which most ranks read a file that another node wrote. */
 static int64_t shift_of_readers(void)
 {
     int64_t ranks = world_ranks(), best = 0;
@@ -80,7 +80,7 @@ static int64_t shift_of_readers(void)
     return best;
 }
 
-/* Each rank reads the file of another one, and compares its sums. */
+/* Each rank reads the file of another rank and compares its sums. */
 static bool read_back(saving *s)
 {
     int64_t from = (world_rank() + shift_of_readers()) % world_ranks();
@@ -103,15 +103,15 @@ static bool read_back(saving *s)
     return folder_agree(s->reason);
 }
 
-/* A checkpoint that is read back gets its name only if it is right. */
+/* The folder is renamed last, so a checkpoint that fails the reading back never gets its final name. */
 static bool save(saving *s, int64_t step)
 {
     return folder_make(&s->folder, s->given->checkpoint, step, s->reason) && write_files(s) && write_index(s) &&
            (!s->given->checkpoint_read || read_back(s)) && folder_commit(&s->folder, s->reason);
 }
 
-/* Removes the checkpoint of this run that is one too many: its saves are `checkpoint_every` steps apart, but for the
- * one at the end. */
+/* Removes the oldest checkpoint of this run if there are too many. Saves are checkpoint_every steps apart, except the
+ * last. */
 static void remove_oldest(const saving *s)
 {
     const checkpoint_facts *f = s->facts;
@@ -121,7 +121,7 @@ static void remove_oldest(const saving *s)
     else if (number > 0) folder_remove(&s->folder, step);
 }
 
-/* The line of the Llama 3.1 recipe, by which its users find the time. */
+/* Prints the line of the Llama 3.1 recipe, because its users search for it. */
 static void note_save(saving *s, double began)
 {
     checkpoint_facts *f = s->facts;
@@ -132,7 +132,7 @@ static void note_save(saving *s, double began)
         (long long)f->saved_step, began, f->seconds);
 }
 
-/* Tells once that a save failed, as it happens. */
+/* Prints only the first failure of a case. */
 static void note_failure(saving *s)
 {
     checkpoint_facts *f = s->facts;

@@ -1,4 +1,4 @@
-/* From what a deck says of the machine to the machine's own options. */
+/* Options of the machine, from the keys of the deck. */
 #include "bench/launch/case_machine.h"
 #include "base/build_info.h"
 #include "machine/world.h"

@@ -1,4 +1,4 @@
-/* A deck's bytes. */
+/* Search for a deck, and its distribution to all ranks. */
 #include "bench/launch/deck_file.h"
 #include "base/memory.h"
 #include "machine/world.h"
@@ -8,11 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* LARGEST: of a file, a machine sheet. The deck says itself that it is too long. */
+/* LARGEST_DECK: one byte more than a deck may have, so that deck_read notices. LARGEST: of a machine sheet. */
 enum { LARGEST_DECK = (1 << 20) + 1, LARGEST = 1 << 26 };
 
-/* Writes the i-th path at which a deck is looked for: as named, in the present folder's inputs/, in the inputs/ next to
- * the program, where an installation has them. False: there is no such path. */
+/* Writes the i-th path of the search: as named, in ./inputs/, in inputs/ next to the program. Returns false if there is
+ * no such path. */
 static bool deck_path(const char *name, int i, char *path, size_t length)
 {
     char program[512] = "";
@@ -61,8 +61,8 @@ deck_file deck_file_read(const char *name, char *reason, size_t length)
     return d;
 }
 
-/* Does this rank find other bytes under the deck's name? A node that has no such file takes what rank 0 has read, and
- * so does everyone of a pipe. */
+/* Complains if this rank has other bytes under the deck's name. A missing file or a pipe is no mistake, because rank
+ * 0's bytes are used. */
 static void compare_own(const deck_file *d, char *reason, size_t length)
 {
     char why[1024];

@@ -1,5 +1,4 @@
-/* A deck's bytes, of the file as named, or of that in the present folder's inputs/ or in the inputs/ next to the
- * program. */
+/* The bytes of a deck. The file is searched as named, then in ./inputs/, then in inputs/ next to the program. */
 #pragma once
 #include <stddef.h>
 
@@ -7,11 +6,11 @@ typedef struct {
     char path[1024];
     char *bytes;
     size_t length;
-} deck_file; /* bytes owned by the caller: free; a zero stands behind them */
+} deck_file; /* bytes: owned by the caller; a zero byte follows them */
 
-/* Reads at most a little more than a deck may hold (1 MiB); bytes NULL and a sentence in reason if it cannot be read.
- */
+/* Reads a deck or a machine sheet. Reads all of a file below 64 MiB, and 1 MiB and a byte of a larger one. If the file
+ * cannot be read, bytes is NULL and `reason` has a sentence. */
 deck_file deck_file_read(const char *name, char *reason, size_t length);
-/* The same on all ranks: rank 0 reads, all receive bytes or reason, which may be that a rank has another file of that
+/* Reads the file on rank 0 and sends bytes or reason to all ranks. It also fails if a rank has a different file of that
  * name. Collective over the world. */
 deck_file deck_file_share(const char *name, char *reason, size_t length);

@@ -1,4 +1,4 @@
-/* Shared libraries, as the dynamic linker lists them. */
+/* Lists of shared libraries from the dynamic linker. */
 #include "bench/launch/libraries.h"
 #include "base/memory.h"
 #include "base/sha256.h"
@@ -16,7 +16,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Finds the note's bytes; 0: the segment has no build id. Notes and their parts are padded to the segment's alignment.
+/* Finds the bytes of a build id in a segment; returns 0 if there is none. Notes are padded to the segment's alignment.
  */
 static size_t build_id_in(const char *at, size_t bytes, size_t align, const unsigned char **id)
 {
@@ -45,7 +45,7 @@ static bool read_build_id(const struct dl_phdr_info *info, char identity[LIBRARY
     return bytes > 0;
 }
 
-/* Libraries of GPUs have hundreds of megabytes. */
+/* Reads only the first and last bytes, because GPU libraries have hundreds of megabytes. */
 static void identify_file(const char *path, char identity[LIBRARY_IDENTITY])
 {
     char piece[PIECE], hex[SHA256_HEX];
@@ -63,7 +63,7 @@ static void identify_file(const char *path, char identity[LIBRARY_IDENTITY])
     snprintf(identity, LIBRARY_IDENTITY, "%ld-%.24s", size, hex);
 }
 
-/* The first library that the program asks for: what the linker has loaded before it was preloaded. */
+/* Returns the first library that the program needs. Libraries before it in the linker's list were preloaded. */
 static const char *first_needed(void)
 {
     const char *names = NULL;
@@ -74,7 +74,7 @@ static const char *first_needed(void)
     return NULL;
 }
 
-/* One of the words of LD_PRELOAD, by its file's name: the words may have the linker's $LIB in their folders. */
+/* Compares file names only, because folders in LD_PRELOAD may contain the linker's $LIB. */
 static bool is_asked_for(const char *path)
 {
     const char *words = getenv("LD_PRELOAD"), *name = base_name(path);
@@ -87,7 +87,7 @@ static bool is_asked_for(const char *path)
 typedef struct {
     library_list list;
     int room;
-    const char *needed; /* NULL: what the program asks for has begun */
+    const char *needed; /* first library that the program needs; NULL once it was found */
 } walk;
 
 static int add_library(struct dl_phdr_info *info, size_t size, void *state)
@@ -121,7 +121,7 @@ void libraries_free(library_list *l)
     *l = (library_list){ .count = 0 };
 }
 
-/* The same file in the list, else another of its name, else NULL. */
+/* Returns the same file in the list, otherwise another file of that name, otherwise NULL. */
 static const library *find(const library_list *l, const library *wanted)
 {
     const library *named = NULL;

@@ -1,23 +1,24 @@
-/* The shared libraries of this process: which files they are, and whether all ranks have the same. */
+/* The shared libraries of this process, and whether all ranks have the same files. */
 #pragma once
 #include "plan/bench_case.h"
 
-/* identity: the linker's build id, or where a library has none its size and the SHA-256 of its first and last bytes. */
+/* identity: build id of the linker. A library without build id has its size and the SHA-256 of its first and last 64
+ * KiB. */
 enum { LIBRARY_PATH = 448, LIBRARY_IDENTITY = 48 };
 typedef struct {
     char path[LIBRARY_PATH], identity[LIBRARY_IDENTITY];
-    bool preloaded; /* the program does not ask for it: LD_PRELOAD or /etc/ld.so.preload does */
+    bool preloaded; /* loaded because of LD_PRELOAD or /etc/ld.so.preload, not by the program */
 } library;
 
 typedef struct library_list {
     int count;
-    library *item; /* owned: libraries_free */
+    library *item; /* [count], freed by libraries_free */
 } library_list;
 
-/* Those that are loaded now, in the order in which they were; without the kernel's. */
+/* Returns the libraries that are loaded now, in order of loading, without that of the kernel. */
 library_list libraries_loaded(void);
 void libraries_free(library_list *l);
-/* Says which library of this rank is another file than rank 0's of that name; if `whole`, also which rank 0 has not, or
- * this rank lacks: so it is as the program starts, while what is loaded later may depend on the node. Empty: none.
- * Collective over the world. */
+/* Writes the first library of this rank that differs from rank 0's library of that name; the sentence is empty if none
+ * differs. whole: also a library that only one of the two ranks has. At the program's start all ranks load the same;
+ * later libraries may depend on the node. Collective over the world. */
 void libraries_compare(const library_list *own, bool whole, char sentence[REASON_LENGTH]);

@@ -1,4 +1,4 @@
-/* The command line. */
+/* Reading of options, and their help. */
 #include "bench/launch/options.h"
 #include "base/say.h"
 #include "base/text.h"
@@ -25,7 +25,6 @@ static void read_ranks(options *o, const char *words)
     }
 }
 
-/* Reads a number above 0 or notes the mistake. */
 static double positive(options *o, const char *name, const char *word, const char *remedy)
 {
     double number;
@@ -77,7 +76,7 @@ static void read_json(options *o, const char *word) { o->json = word; }
 
 static void read_replay(options *o, const char *word) { o->replay = word; }
 
-/* Options without a value, and where each is kept. */
+/* Options without a value, and the place of each. */
 static const struct {
     const char *name;
     size_t flag;
@@ -92,7 +91,7 @@ static const struct {
     { "--calibrate", offsetof(options, calibrate) },
 };
 
-/* Options with a value, what reads it, and what is said where it is missing. */
+/* Options with a value, the function that reads it, and the remedy if it is missing. */
 static const struct {
     const char *name;
     void (*read)(options *o, const char *word);
@@ -119,7 +118,6 @@ static bool take_flag(options *o, const char *word)
     return false;
 }
 
-/* Takes --keys or --list and the one name that may follow. */
 static bool take_table(options *o, char **word)
 {
     bool keys = strcmp(*word, "--keys") == 0, list = strcmp(*word, "--list") == 0;
@@ -139,7 +137,7 @@ static bool take_valued(options *o, char **word)
     return false;
 }
 
-/* Takes the next option, or the deck. Returns how many words it was. */
+/* Takes the next option or the deck. Returns the number of words that it took. */
 static int take(options *o, char **word)
 {
     const char *name = o->name;
@@ -168,7 +166,7 @@ const char *options_asked(const options *o)
     return o->dry_run ? "--dry-run" : NULL;
 }
 
-/* Returns why options do not go together, or NULL. */
+/* Returns why the options contradict each other, or NULL. */
 static const char *contradiction(const options *o)
 {
     const char *asked = options_asked(o);

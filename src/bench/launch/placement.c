@@ -1,4 +1,4 @@
-/* Placement. */
+/* Groups that span nodes or domains. */
 #include "bench/launch/placement.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -20,21 +20,20 @@ static int stride_of(const mesh_layout *l, mesh_axis axis)
     return stride;
 }
 
-/* The first rank of this one's group along the axis. */
 static int first_along(const mesh_layout *l, mesh_axis axis, int rank)
 {
     int stride = stride_of(l, axis);
     return rank - rank / stride % l->degree[axis] * stride;
 }
 
-/* The first rank of those that hold a layer's experts together: neighbours in data x context. */
+/* Returns the first rank of an expert group, whose ranks are neighbours in data x context. */
 static int first_of_experts(const mesh_layout *l, int rank)
 {
     int tensor = l->degree[AXIS_TENSOR], at = rank / tensor % (l->degree[AXIS_CONTEXT] * l->degree[AXIS_DATA]);
     return rank - at % l->expert * tensor;
 }
 
-/* The lowest rank that is on another node than the first of its group; none: ranks. */
+/* Returns the lowest rank that is on another node than the first rank of its group, or l->ranks if there is none. */
 static int first_apart(const mesh_layout *l, mesh_axis axis, const int *node)
 {
     int rank = 0;
@@ -49,7 +48,7 @@ static bool experts_apart(const mesh_layout *l, const int *node)
     return false;
 }
 
-/* Ranks of each node, nodes in the order of their first ranks. */
+/* Returns the number of ranks on each node, in order of the nodes' first ranks. */
 static int *count_ranks(const int *node, int ranks, int *nodes)
 {
     int *count = numbers(ranks), *known = numbers(ranks);
@@ -64,7 +63,7 @@ static int *count_ranks(const int *node, int ranks, int *nodes)
     return count;
 }
 
-/* Would the tensor groups lie within nodes, or domains, if the ranks of each followed one another? */
+/* Returns whether the tensor groups would be within nodes (or domains) if the ranks of each had consecutive numbers. */
 static bool fits_in_blocks(const mesh_layout *l, const int *count, int nodes)
 {
     int *node = numbers(l->ranks);
@@ -77,7 +76,7 @@ static bool fits_in_blocks(const mesh_layout *l, const int *count, int nodes)
 
 enum { AXES_TEXT = 80 };
 
-/* The axes of more than one rank that span nodes, or those that do not, and that. Returns the length. */
+/* Writes "tensor, data across": the axes that span nodes, or those that do not. Returns the length. */
 static int list_axes(const placement *p, const mesh_layout *l, bool across, char text[AXES_TEXT])
 {
     int used = 0;

@@ -1,4 +1,4 @@
-/* The calls are those that the program's own relocations name, so no list of them has to be kept. */
+/* Search for replaced functions. The program's relocations give their names, so no list of functions is needed. */
 #include "bench/launch/preloaded.h"
 #include "machine/world.h"
 #include <dlfcn.h>
@@ -9,15 +9,14 @@
 
 static const char *const clocks[] = { "clock_gettime", "gettimeofday", "time", NULL };
 static const char *const families[] = { "MPI_", "dnnl_", "cuda", "cublas", "cudnn", "nccl", NULL };
-/* Profilers of files (Darshan) answer these two, which carry neither data nor time. */
+/* Profilers of file access (Darshan) replace these two. They affect neither data nor times. */
 static const char *const harmless[] = { "MPI_Init_thread", "MPI_Finalize", NULL };
-/* One name of each library that is loaded later. Its functions are asked from its handle, so a preloaded library can
- * only take the place of the whole, and then has this name. */
+/* One function of each library that is loaded later. The program takes functions from the library's handle, so a
+ * preloaded library can replace only the whole library. */
 static const char *const loaded_later[] = {
     "cuInit", "cudaLaunchKernel", "cublasLtMatmul", "cudnnBackendExecute", "ncclGetUniqueId", "nvmlInit_v2", NULL
 };
 
-/* Is the name one of the words or, unless `whole`, does it begin with one? */
 static bool is_among(const char *name, const char *const *words, bool whole)
 {
     for (; *words; words++)
@@ -30,7 +29,7 @@ static bool is_judged(const char *name)
     return is_among(name, clocks, true) || (is_among(name, families, false) && !is_among(name, harmless, true));
 }
 
-/* Finds out which library answers a call, as the dynamic linker binds it. Leaves a sentence that is there. */
+/* Finds the library to which the dynamic linker binds a function. Keeps a sentence that is already there. */
 static void look_up(const library_list *own, const char *name, char sentence[REASON_LENGTH])
 {
     Dl_info answers;
@@ -42,7 +41,7 @@ static void look_up(const library_list *own, const char *name, char sentence[REA
                      world_rank(), world_host());
 }
 
-/* The program's relocations, of data and of calls, with what their symbols are named by. */
+/* The program's relocations of data and of calls, with their symbols and names. */
 typedef struct {
     const ElfW(Rela) * first[2];
     size_t count[2];
@@ -68,7 +67,6 @@ static relocations relocations_of_program(void)
     return r;
 }
 
-/* Writes what a variable does on this rank, if it is set and there is no sentence yet. */
 static void name_variable(const char *name, const char *does, char sentence[REASON_LENGTH])
 {
     const char *value = getenv(name);
@@ -87,7 +85,7 @@ void preloaded_complaint(const library_list *own, char sentence[REASON_LENGTH])
             if (is_judged(name)) look_up(own, name, sentence);
         }
     for (int i = 0; loaded_later[i]; i++) look_up(own, loaded_later[i], sentence);
-    /* An auditing library may put itself between the program and any call; the linker does not name it. */
+    /* An auditing library can intercept any call, and the linker does not show it. */
     name_variable("LD_AUDIT", "may answer any call", sentence);
 }
 

@@ -1,9 +1,9 @@
-/* Preloaded libraries that answer the program's calls in place of those that it was built with; attached tools. */
+/* Preloaded libraries that replace functions which the program calls, and attached profilers. */
 #pragma once
 #include "bench/launch/libraries.h"
 
-/* Writes which preloaded library of this rank answers which call of the C library's clocks, MPI, oneDNN, CUDA or NCCL;
- * an empty sentence if none does. own: the libraries of this process as it started. */
+/* Writes which preloaded library of this rank replaces a function of the C library's clocks, MPI, oneDNN, CUDA or NCCL.
+ * The sentence is empty if there is none. own: libraries of this process at its start. */
 void preloaded_complaint(const library_list *own, char sentence[REASON_LENGTH]);
-/* Writes which profiler or trace of NCCL's calls this rank has, or nothing. */
+/* Writes which profiler or trace of NCCL calls is active on this rank. The sentence is empty if there is none. */
 void profiler_complaint(char sentence[REASON_LENGTH]);

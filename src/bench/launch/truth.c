@@ -1,4 +1,4 @@
-/* Launch truth. */
+/* Comparison of the launcher's variables, of MPI, and of programs. */
 #include "bench/launch/truth.h"
 #include "base/build_info.h"
 #include "machine/watch/launcher.h"
@@ -21,7 +21,7 @@ void truth_program(char hex[SHA256_HEX])
     fclose(binary);
 }
 
-/* In an allocation mpirun starts its helpers with srun: what it says of the processes comes first. */
+/* Within an allocation mpirun starts its helpers with srun, so the variables of MPI and PMI are checked first. */
 static bool is_srun_without_pmi(void)
 {
     static const char *const others[] = { "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_FD", "PMI_PORT" };
@@ -39,7 +39,7 @@ static void say_without_pmi(char sentence[TRUTH_SENTENCE])
              getenv("SLURM_STEP_NUM_TASKS"), build_mpi);
 }
 
-/* Other MPIs may ask Slurm itself. */
+/* Other MPIs than Open MPI may get the ranks from Slurm without PMI. */
 bool truth_lacks_pmi(char sentence[TRUTH_SENTENCE])
 {
     if (strncmp(build_mpi, "Open MPI", 8) != 0 || !is_srun_without_pmi()) return false;
@@ -47,8 +47,8 @@ bool truth_lacks_pmi(char sentence[TRUTH_SENTENCE])
     return true;
 }
 
-/* Processes that the launcher started, of this node where it says no more; 0: it does not say. A heterogeneous job of
- * Slurm is told of one of its components. */
+/* Returns the number of ranks that the launcher started, or those of this node, or 0 if unknown. In a heterogeneous
+ * job, Slurm's variables describe one component only. */
 static int ranks_promised(void)
 {
     launch_place here = launch_here();
@@ -57,7 +57,7 @@ static int ranks_promised(void)
     return here.locals > 1 && world_ranks() == 1 ? here.locals : 0;
 }
 
-/* Under the launcher of another MPI than the program's every process is a world of one: each would pass alone. */
+/* With the launcher of another MPI, every process has a world of one rank, and each would pass alone. */
 bool truth_is_torn(char sentence[TRUTH_SENTENCE])
 {
     int promised = ranks_promised();
@@ -76,14 +76,14 @@ bool truth_is_torn(char sentence[TRUTH_SENTENCE])
     return true;
 }
 
-/* What a rank says of itself. Ranks of two programs tell each other in this form, so every version keeps it. */
+/* Identity of a rank. Ranks of different programs exchange it, so all versions must keep this layout. */
 enum { HOST = 64, SHOWN = 256 };
 typedef enum { PROGRAM, ARGUMENTS, TRAITS } trait;
 typedef struct {
     char host[HOST], digest[TRAITS][SHA256_HEX], shown[TRAITS][SHOWN];
 } identity;
 
-/* Of the file, and of what it says of its build where the file cannot be read. */
+/* The digest includes the build, because the file may be unreadable. */
 static void describe_program(identity *own)
 {
     char hex[SHA256_HEX];
@@ -99,7 +99,7 @@ static void describe_program(identity *own)
              build_commit, build_dirty ? " (modified)" : "", build_date, build_debug ? ", debug" : "");
 }
 
-/* What launchers add stands before the program. Each argument ends with a zero byte. */
+/* The zero byte at the end of each argument separates arguments. */
 static void describe_arguments(identity *own, int argc, char **argv)
 {
     sha256 s;

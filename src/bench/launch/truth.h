@@ -1,6 +1,6 @@
-/* launch/: how the run was started: options, deck, programs, libraries, nodes.
+/* launch/: how the run was started: options, deck, program, libraries, nodes.
  *
- * Are the ranks what their launcher says, and do all of them run the same? */
+ * Checks that MPI connects all ranks that the launcher started, and that all ranks run the same program. */
 #pragma once
 #include "base/sha256.h"
 #include <stdbool.h>
@@ -8,12 +8,12 @@
 
 enum { TRUTH_SENTENCE = 1024 };
 
-/* Of this process's program; empty where /proc does not tell. */
+/* Writes the SHA-256 of this process's program file; empty if /proc does not give it. */
 void truth_program(char hex[SHA256_HEX]);
-/* Before MPI starts. True, and a sentence: srun started several processes that MPI cannot connect. */
+/* Returns true and a sentence if srun started several processes that MPI cannot connect. Call it before MPI starts. */
 bool truth_lacks_pmi(char sentence[TRUTH_SENTENCE]);
-/* After it has. True, and a sentence: MPI knows another number of ranks than the launcher started. */
+/* Returns true and a sentence if MPI has another number of ranks than the launcher. Call it after MPI has started. */
 bool truth_is_torn(char sentence[TRUTH_SENTENCE]);
-/* True on all ranks, and the sentence of the first rank that runs another program than rank 0, or has other arguments.
- * Collective over the world, before anything that ranks of two programs would not do alike. */
+/* Returns true and a sentence on all ranks if a rank has another program or other arguments than rank 0. Call it before
+ * all other collective work, in which two programs may differ. Collective over the world. */
 bool truth_differs(int argc, char **argv, char sentence[TRUTH_SENTENCE]);

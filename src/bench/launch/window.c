@@ -1,5 +1,5 @@
-/* Ranks of a stage run the same operations on equal shares, so their arenas are laid out alike; what is gathered from
- * window to window relies on that, so it is compared. */
+/* Comparison of arenas. Ranks of a stage run the same operations on equal shares, so their arenas have the same layout.
+ * Transfers between windows rely on that, so it is checked. */
 #include "bench/launch/window.h"
 #include "base/memory.h"
 #include "machine/world.h"
@@ -16,7 +16,7 @@ static share *gathered(share own)
     return all;
 }
 
-/* Windows are as large as the largest share of all ranks, so that they are kept for other layouts of the run. */
+/* The window is as large as the largest share of all ranks, so that other layouts of the run can use it again. */
 void window_agree(const bench_case *c, measure *r)
 {
     int of_stage = c->layout.ranks / c->layout.degree[AXIS_PIPELINE];

@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whose it is. */
 static void say_recipe(const bench_case *c)
 {
     if (c->recipe_layout) say(", the recipe's");
@@ -41,7 +40,7 @@ static void describe_layout(const bench_case *c)
         sharding_name(c->sharding), c->overlap ? "on" : "off");
 }
 
-/* Fills in which rules the case breaks, and why it cannot be accepted, whatever it computes. */
+/* Fills in the rules that the case breaks, and why it cannot be accepted, which are known without running it. */
 static void foresee(foreseen_case *f)
 {
     case_result *r = f->result;
@@ -66,7 +65,7 @@ static void describe_verdict(const foreseen_case *f)
         say("  expected    %s%s%s%s\n", f->expected, why[0] ? ": NOT ACCEPTED (" : "", why, why[0] ? ")" : "");
 }
 
-/* Slots: what the pipeline's chunks are cut from. */
+/* Slots are layers and the ends of the pipeline: embedding and loss. */
 static void describe_chunks(const bench_case *c)
 {
     int64_t chunks = (int64_t)c->layout.degree[AXIS_PIPELINE] * c->layout.chunks_per_stage,
@@ -89,7 +88,6 @@ static void describe_schedule(const bench_case *c)
             (long long)deferred);
 }
 
-/* The model's, and what the stages' ranks keep for each that they hold. */
 static void describe_parameters(const bench_case *c, const paper *p)
 {
     double states = 0.0, held = 0.0;
@@ -102,7 +100,7 @@ static void describe_parameters(const bench_case *c, const paper *p)
         (long long)model_parameters(&c->model), states / held);
 }
 
-/* Counted in whole numbers: of the ranks and of the formula. */
+/* Flops are whole numbers, so the sum over ranks must equal the formula exactly. */
 static void describe_flops(const bench_case *c, const paper *p)
 {
     double batch = (double)c->global_batch, model = (double)step_model_flops(c);
@@ -114,7 +112,7 @@ static void describe_flops(const bench_case *c, const paper *p)
     say("%.6e, %.6f of the model's\n", paper_submitted_flops(p, c), paper_submitted_flops(p, c) / model);
 }
 
-/* One line for stages that are alike. The report of a run says what copy engines did move. */
+/* Prints one line for neighbouring stages that are alike. The report of a run prints what copy engines really moved. */
 static void describe_room(const bench_case *c, const char *device)
 {
     char words[ROOM_TEXT], before[ROOM_TEXT] = "";
@@ -127,7 +125,6 @@ static void describe_room(const bench_case *c, const char *device)
     }
 }
 
-/* One line a stage; its rank's bytes, exact. */
 static void describe_memory(const paper *p)
 {
     say("\n  stage    rank  layers  live     parameters");
@@ -158,7 +155,7 @@ static void describe_most(const bench_case *c, const paper *p)
             plural(machine_threads(MACHINE_HOST)));
 }
 
-/* A recipe of Llama 3.1 also saves the BF16 weights, which follow from the masters: 14 bytes a parameter. */
+/* The recipes of Llama 3.1 also save the BF16 weights, although they follow from the masters: 14 bytes a parameter. */
 static void describe_checkpoint(const bench_case *c)
 {
     enum { RECIPE_BYTES = 14 };
@@ -202,7 +199,7 @@ static void describe_axis(const bench_case *c, const paper *p, const group *g)
         sent * (double)(c->layout.ranks / p->stages));
 }
 
-/* Transfers over data, shard and context together are the gradient's, over pipeline and tensor the model's. */
+/* The gradient's group is data, shard and context together; the model's group is pipeline and tensor together. */
 static void describe_messages(const bench_case *c, const paper *p)
 {
     mesh m;
@@ -223,7 +220,6 @@ static void describe_messages(const bench_case *c, const paper *p)
     mesh_close(&m);
 }
 
-/* Returns whether there were none. */
 static bool describe_hazards(const paper *p)
 {
     if (p->hazards.count == 0) say("\n  hazards     none\n");
@@ -250,7 +246,7 @@ static void describe_title(const bench_case *c)
     if (c->skipped[0]) say("  SKIPPED: %s\n  (--ranks N looks at another number of ranks)\n", c->skipped);
 }
 
-/* Prints a case and what it takes, and fills in the latter. Returns whether its operations are ordered. */
+/* Prints a case and fills in its memory and time. Returns whether its operations are ordered. */
 static bool describe_measured(foreseen_case *f, deck_time *time)
 {
     const bench_case *c = f->result->given;
@@ -281,7 +277,6 @@ static bool describe_measured(foreseen_case *f, deck_time *time)
     return ordered;
 }
 
-/* Describes a case. Returns whether its operations are ordered. */
 static bool describe(foreseen_case *f, deck_time *time)
 {
     bool ordered = true;

@@ -1,4 +1,4 @@
-/* Forecasts. */
+/* Forecasts from formulas, published steps and paper. */
 #include "bench/paper/forecast.h"
 #include "base/say.h"
 #include "base/text.h"
@@ -79,7 +79,7 @@ static double busiest_flops(const paper *p)
     return most;
 }
 
-/* From the measured step, or else the published one; 0: not known. */
+/* Returns the seconds of a step from the measured step, otherwise the published step, otherwise 0. */
 static double seconds_of_step(const deck_time *t, const bench_case *c, double flops)
 {
     const recipe_row *row = recipe_origin(c, t->device);

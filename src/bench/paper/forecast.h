@@ -1,37 +1,37 @@
-/* What a case will take, before it runs: does it fit a device, what did the recipe's cell take, how long is a deck. */
+/* Forecasts before a run: whether a case fits a device, the published step of its recipe, and the time of a deck. */
 #pragma once
 #include "bench/paper/paper.h"
 
-/* "42 s", "3.5 min", "7.2 h"; returns text. */
+/* Writes "42 s", "3.5 min" or "7.2 h". Returns text. */
 enum { DURATION_TEXT = 24 };
 const char *duration_text(double seconds, char text[DURATION_TEXT]);
 
-/* What all steps of a case take at so many seconds each; of a soak its minutes at least. */
+/* Returns the seconds of all steps of a case at step_seconds each; of a soak at least its minutes. */
 double forecast_case(const bench_case *c, double step_seconds);
-/* Prints whether every rank fits a device of so many bytes, with what libraries take; of a host what a rank needs.
- * Returns the bytes of the rank that needs most; NaN: not known. */
+/* Prints whether every rank, with its libraries, fits into device_bytes; for a host, the bytes that a rank needs.
+ * Returns the bytes of the rank that needs most. */
 double forecast_fit(const bench_case *c, const paper *p, double device_bytes);
-/* Says so if tensor groups do not lie within the device's NVLink domain, as a recipe's must. */
+/* Prints a warning if tensor groups do not divide the NVLink domains of the device evenly. */
 void forecast_domain(const bench_case *c, const char *device);
-/* Prints the published step of the recipe's cells that the case is, as the recipe counts; of a scaled case that of its
- * cell, whose work each of its ranks has. Says so if the device's cell was measured in a format that xgsw lacks. */
+/* Prints the published steps of the case's recipe. A scaled case has the step of its cell, because its ranks have the
+ * same work as the cell's. Prints a note if the device's cell was measured in a format that xgsw does not have. */
 void forecast_published(const bench_case *c, const char *device);
 
-/* The time of a deck: at a measured step of the first case that can be laid out, the others' in proportion to what
- * their busiest rank computes; without one at the published steps. Repeats and soaks are counted. */
+/* The time of a deck. If step_seconds is given for the first case that can be laid out, the steps of other cases are in
+ * proportion to the flops of their busiest ranks. Otherwise the published steps are used. Repeats and soaks count. */
 typedef struct {
-    const char *device;  /* whose published steps count */
-    double step_seconds; /* measured; 0: none */
-    double flops;        /* of that case's busiest rank; 0: not yet met */
-    double seconds;      /* of all steps so far */
+    const char *device;  /* the published steps of this device are used */
+    double step_seconds; /* measured; 0 if not given */
+    double flops;        /* of the busiest rank of the first case; 0 before it */
+    double seconds;      /* sum over the cases so far */
     int64_t steps;
-    int first, cases, unknown; /* unknown: cases whose step is neither measured nor published; their soak is counted */
-    bool soaks;                /* some case does: its steps may be more */
+    int first, cases, unknown; /* unknown: cases without measured or published step; their soaks count */
+    bool soaks;                /* a case is a soak, so there may be more steps */
 } deck_time;
-/* Returns the seconds of all the case's steps and repeats, at least; NaN: not known. */
+/* Adds a case. Returns the least seconds of all its steps and repeats; NaN if unknown. */
 double forecast_add(deck_time *t, const bench_case *c, const paper *p);
-/* Prints it; nothing where no time is known. */
+/* Prints the time of the deck, unless it is unknown. */
 void forecast_deck(const deck_time *t);
 
-/* Of one more step at a case's rate: what another case's takes if its ranks compute as fast. */
+/* Returns the step time of `other` if its ranks compute as fast as those of `measured`, whose step takes `seconds`. */
 double forecast_step(const bench_case *measured, double seconds, const bench_case *other);

@@ -1,4 +1,4 @@
-/* Memory of the machine at hand. */
+/* Memory of this machine. */
 #include "bench/paper/memory.h"
 #include "base/cgroup.h"
 #include "base/text.h"
@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* The figure in kB of the line that matches the format, as bytes; 0 if the system does not say. */
+/* Returns the number of the line that matches the format, in bytes (the file has kB), or 0 if there is none. */
 static double figure_of(const char *path, const char *format)
 {
     char line[128];
@@ -25,7 +25,6 @@ static double available_bytes(machine_kind kind)
     return system > 0.0 ? fmin(system, left) : isfinite(left) ? left : 0.0;
 }
 
-/* Ranks that take from the same memory. */
 static int sharers(machine_kind kind, const host_load *load)
 {
     if (kind == MACHINE_HOST) return load->node_ranks;
@@ -36,7 +35,7 @@ double memory_room_outside(const mesh *m)
 {
     const group *const apart[] = { &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT], &m->context_reversed };
     if (m->on == MESH_ON_CUDA) return DEVICE_OUTSIDE_BYTES;
-    int communicators = m->all.size > 1 ? 2 : 0; /* of the world; of those that take turns */
+    int communicators = m->all.size > 1 ? 2 : 0; /* of the world, and one for all that take turns */
     for (int i = 0; i < 3; i++) communicators += apart[i]->size > 1;
     for (int i = 0; i < LINKS; i++) communicators += m->link[i].size > 1;
     return DEVICE_OUTSIDE_BYTES + 0.3e9 * communicators;

@@ -1,25 +1,25 @@
-/* Does a case fit, and what do the libraries take beside its arena? */
+/* Available memory, and memory that libraries use outside the arena of a case. */
 #pragma once
 #include "bench/launch/placement.h"
 #include "train/measure.h"
 
-/* If all ranks of a node, or of a device, together want more than is available there, says so with the figures. A mesh
- * on paper has its communicators yet to make, and they are estimated. r: this rank's measure, if it takes part in it.
- * Collective over the world; the same answer on all ranks. */
+/* Returns whether the memory of every node, or device, suffices for all its ranks. If not, writes a sentence with the
+ * numbers. If the mesh is on paper, the memory of its communicators is estimated. r: measure of this rank; not used if
+ * it takes no part. All ranks return the same. Collective over the world. */
 bool memory_suffices(const mesh *m, const measure *r, machine_kind kind, const host_load *load,
                      char skipped[REASON_LENGTH]);
-/* What is taken on a device outside the arena once its context is made: 1.5 GB for kernels, cuBLASLt, cuDNN and their
- * workspaces, and 0.3 GB for each communicator that is yet to be made. Communicators of all channels, of which users
- * report 0.5 to 1.6 GB (NCCL's issues 864, 964 and 986), have two to four times the blocks of these. Those that take
- * turns share one's resources. The report's Memory line tells what it was. */
+/* Returns an estimate of device memory outside the arena: 1.5 GB for kernels, cuBLASLt, cuDNN and their workspaces, and
+ * 0.3 GB for each communicator that does not exist yet. Users report 0.5 to 1.6 GB for communicators of all channels
+ * (NCCL issues 864, 964 and 986), which have two to four times the blocks of these. Communicators that take turns share
+ * the resources of one. The report's Memory line has the measured value. */
 double memory_room_outside(const mesh *m);
-/* A case begins: the peak counts from here. */
+/* Resets the process's peak of resident memory. Call it when a case begins. */
 void memory_forget_peak(void);
-/* Peak resident bytes of a process since then beyond arena_bytes, and what is left of them without the memory that it
- * shares at the end with other ranks (MPI's buffers, counted by every rank that touches them). */
+/* Peak resident bytes of this process since then, without arena_bytes. own: also without memory that is shared with
+ * other ranks now (MPI's buffers, which every rank counts that touches them). */
 typedef struct {
     double bytes, own;
 } outside_memory;
 outside_memory memory_outside(size_t arena_bytes);
-/* In use on a device that was looked at while the arena lay there, without the arena. */
+/* Returns the bytes in use on a device, without the arena. looked_at: state of the device while the arena existed. */
 double memory_outside_on_device(const machine_device *looked_at, size_t arena_bytes);

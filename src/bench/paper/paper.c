@@ -1,11 +1,10 @@
-/* Ranks of a case on paper. */
+/* One rank of each stage on paper. */
 #include "bench/paper/paper.h"
 #include "base/memory.h"
 #include "bench/launch/case_machine.h"
 #include "plan/model/chunks.h"
 #include "plan/schedule/schedule.h"
 
-/* Ranks of one stage. */
 static int stage_ranks(const bench_case *c) { return c->layout.ranks / c->layout.degree[AXIS_PIPELINE]; }
 
 static void measure_stage(paper *p, paper_stage *s, const bench_case *c)
@@ -31,7 +30,7 @@ static int64_t most_live(const bench_case *c, int at)
     return live;
 }
 
-/* Only the vocabulary's padding makes tensor ranks differ. */
+/* Tensor ranks differ in the padding of the vocabulary only. */
 static void count_model_flops(paper_stage *s, const bench_case *c, int at)
 {
     int ranks = c->layout.degree[AXIS_TENSOR];

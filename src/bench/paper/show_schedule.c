@@ -1,11 +1,11 @@
-/* The schedule of a case, shown. */
+/* The schedule of a case, as lists and as a picture. */
 #include "base/memory.h"
 #include "base/say.h"
 #include "base/text.h"
 #include "bench/paper/dry_run.h"
 #include "plan/schedule/schedule_simulate.h"
 
-enum { MOST_ACTIONS = 1000000 }; /* of all stages together: more is nothing to look at */
+enum { MOST_ACTIONS = 1000000 }; /* of all stages together; a longer output is unreadable */
 
 static int stages_of(const bench_case *c) { return c->layout.degree[AXIS_PIPELINE]; }
 
@@ -19,7 +19,7 @@ static void show_lists(const bench_case *c, const schedule *list)
     }
 }
 
-/* Ticks are counted in a chunk's forward; people count in a stage's. */
+/* A tick is the forward of a chunk; the printed unit is the forward of a stage. */
 static void show_times(const schedule_timing *t)
 {
     double chunks = (double)t->chunks, busy = 0.0, all = (double)t->makespan * t->stages;

@@ -1,9 +1,9 @@
-/* Expected steps. */
+/* Expected seconds of all timed steps. */
 #include "bench/project/expected.h"
 #include "bench/project/project.h"
 #include <string.h>
 
-/* An axis that transfers of the projection had, too; waiting for other stages is exposed on the pipeline's. */
+/* Waiting for other stages counts as exposed time of the pipeline axis. */
 static double exposed_on(const projection *p, const char *axis)
 {
     const tally *t = &p->own;

@@ -1,4 +1,4 @@
-/* Expected and measured. */
+/* Expected and measured phases and axes. */
 #include "bench/project/expected_lines.h"
 #include "base/say.h"
 #include <math.h>
@@ -11,7 +11,7 @@ typedef struct {
 } compared;
 enum { COMPARED = PHASES + TALLY_AXES };
 
-/* Lists phases and axes that take time by either. Returns how many. */
+/* Lists the phases and axes that take time in the projection or in the run. Returns their number. */
 static int compare(const case_result *r, compared list[COMPARED])
 {
     const facts *f = &r->seen;

@@ -1,9 +1,9 @@
-/* What a sheet expected of a case, and what was measured. */
+/* Report lines that compare a sheet's expectation with the measurement. */
 #pragma once
 #include "bench/facts/result.h"
 
 void say_expected_steps(const case_result *r);
-/* Writes the phase or axis that lies farthest from what was expected, a clause. Empty: nothing was expected, or the
- * step lies in its band. */
+/* Writes a clause on the phase or axis that is farthest from its expectation. Returns text; it is empty if nothing was
+ * expected or the step time is within its band. */
 enum { GAP_TEXT = 160 };
 const char *largest_gap(const case_result *r, char text[GAP_TEXT]);

@@ -1,4 +1,4 @@
-/* A record's spans and the submissions of its cases. */
+/* Spans of a record, matched with the submissions of its cases. */
 #include "bench/project/from_record.h"
 #include "base/memory.h"
 #include "bench/launch/case_machine.h"
@@ -10,13 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Spans of one case, in order of completion. */
+/* Spans of one case in order of completion. */
 typedef struct {
     double *begin, *end; /* [count] */
     int64_t *queue, count;
 } case_spans;
 
-/* Seconds of one item of work. */
 typedef struct {
     double sum, least;
     int64_t count;
@@ -44,15 +43,15 @@ static void free_spans(case_spans *s)
     free(s->queue);
 }
 
-/* Returns the index of the queue's next submission of the counted step, or the length of the list. */
+/* Returns the index of the queue's next submission in the counted step, or s->length if there is none. */
 static int64_t next_of_queue(const submissions *s, int64_t from, int64_t number)
 {
     while (from < s->length && (s->list[from].step != COUNTED_STEP || s->list[from].queue != number)) from++;
     return from;
 }
 
-/* A queue's operations complete in the order in which they were submitted. Returns false if a queue has more or fewer
- * spans than submissions. */
+/* Matches spans with submissions, because a queue completes operations in the order of submission. Returns false if a
+ * queue has more or fewer spans than submissions. */
 static bool add_spans(const case_spans *spans, const submissions *s, item_seconds *of)
 {
     int64_t at[HAZARD_QUEUES] = { 0 }, expected = 0;
@@ -71,7 +70,7 @@ static bool add_spans(const case_spans *spans, const submissions *s, item_second
     return true;
 }
 
-/* Writes what names the item in a sheet. Returns false for what has no line there. */
+/* Fills key and work of an item. Returns false if the item has no line in a sheet. */
 static bool item_line(const machine_sheet *s, const preparation *work, int i, listed_time *line)
 {
     const work_item *x = &work->order->item[i];
@@ -84,7 +83,7 @@ static bool item_line(const machine_sheet *s, const preparation *work, int i, li
     return line->work > 0.0;
 }
 
-/* Items of equal lines are added up. */
+/* Items with equal key and work become one line. */
 static void list_items(machine_sheet *s, const preparation *work, item_seconds *of)
 {
     listed_time line, other;
@@ -109,7 +108,7 @@ static bool add_case(machine_sheet *s, const bench_case *c, reader *r)
     case_spans spans = read_spans(r, c->number);
     trainer_options o = { .machine = case_machine(c) };
     o.machine.keeps_order = true;
-    if (spans.count == 0) return free_spans(&spans), true; /* it did not run */
+    if (spans.count == 0) return free_spans(&spans), true; /* the case did not run */
     mesh_open(&m, &c->layout, 0, MESH_PAPER);
     measure paper = measure_case(c, &m, &o);
     item_seconds *of = allocate(paper.prepared.order->items, sizeof *of, "seconds of items");
@@ -122,7 +121,7 @@ static bool add_case(machine_sheet *s, const bench_case *c, reader *r)
     return known;
 }
 
-/* The record's times come first; the bands are those of the sheet, if it has times. */
+/* The record's times come first, because the first of equal lines is used. The sheet's bands are kept if it has any. */
 static void put_before(machine_sheet *s, listed_times operations, listed_times transfers)
 {
     const term_entry measured = { { 1.0, 0.95, 1.05 }, MEASURED, 1 }, assumed = { { 1.0, 0.85, 1.2 }, ASSUMED, 1 };

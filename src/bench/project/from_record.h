@@ -1,8 +1,9 @@
-/* What a run measured, as lines of a sheet: rank 0's operations and transfers of the last step of each case. */
+/* Lines of a sheet from the record of a run: operations and transfers of rank 0 in the last step of each case. */
 #pragma once
 #include "plan/sheet/sheet.h"
 
-/* Puts them before what the sheet lists. The record's deck is laid out on paper again: so each span's operation is
- * known with its shapes. An operation has the mean of its spans, a transfer, whose spans include waiting, the shortest.
- * Returns false and a sentence if the file is no record of a run on the sheet's machine, or of another build. */
+/* Inserts the times of a record before the sheet's own. The record's deck is laid out on paper again, which gives the
+ * shapes of each span's operation. An operation gets the mean of its spans. A transfer gets the shortest, because its
+ * spans include waiting. Returns false and a sentence if the file is no record, is of another machine than the sheet's,
+ * or has other operations than this build. */
 bool sheet_from_record(machine_sheet *s, const char *path, char *why, size_t length);

@@ -20,7 +20,7 @@ double operation_bytes(const op *o)
 
 double operation_work(const op *o) { return op_flops(o) > 0.0 ? op_flops(o) : operation_bytes(o); }
 
-/* "f32[64x128]"; one whose last dimension is not the fastest ends with t, one that is added to with +. */
+/* Prints "f32[64x128]", then t if the last dimension is not contiguous, and + if the operand is added to. */
 static int print_operand(const operand *o, char *text, size_t length)
 {
     const tensor *t = &o->tensor;
@@ -66,7 +66,7 @@ const char *transfer_key(op_kind kind, int ranks, int within, char text[OPERATIO
     return text;
 }
 
-/* Takes a dimension, which follows [ or x, of both keys. Returns whether both have one. */
+/* Reads a dimension, a number after [ or x, from both keys. Returns false if one of them has none. */
 static bool take_dimension(const char *begin, const char **a, const char **b, double *log_ratio)
 {
     char *end_a, *end_b;
@@ -78,8 +78,8 @@ static bool take_dimension(const char *begin, const char **a, const char **b, do
     return true;
 }
 
-/* How far two keys lie apart: the sum of the squares of the logarithms of how many times each dimension differs.
- * INFINITY: they differ in more than dimensions. */
+/* Returns the sum of squares of log(ratio) over the dimensions of two keys, or INFINITY if more than dimensions
+ * differs. */
 static double distance_of(const char *key, const char *other)
 {
     double sum = 0.0, log_ratio;
@@ -91,7 +91,7 @@ static double distance_of(const char *key, const char *other)
     return *a || *b ? (double)INFINITY : sum;
 }
 
-/* Seconds at the rate of the two nearest keys, whose logarithms are weighted by the inverse of their distance. */
+/* Returns seconds at the rates of the two nearest keys: the mean of the logarithms, weighted by inverse distances. */
 static double of_nearest(const listed_times *t, const char *key, double work)
 {
     const listed_time *best[2] = { NULL, NULL };
@@ -110,7 +110,6 @@ static double of_nearest(const listed_times *t, const char *key, double work)
     return work * exp((1.0 - share) * first + share * second);
 }
 
-/* Compares kind, and formats of the first two operands. */
 static bool keys_alike(const char *a, const char *b)
 {
     size_t kind = strcspn(a, "["), other = strcspn(b, "[");
@@ -121,8 +120,8 @@ static bool keys_alike(const char *a, const char *b)
 
 static bool keys_equal(const char *a, const char *b) { return strcmp(a, b) == 0; }
 
-/* Seconds of that work, on the line through the nearest smaller and larger listed work of alike keys; in proportion
- * beyond them. */
+/* Returns seconds by linear interpolation between the nearest smaller and larger work of alike keys. Outside the listed
+ * range, seconds are proportional to the work. */
 static double interpolated(const listed_times *t, const char *key, double work, bool alike(const char *, const char *))
 {
     const listed_time *below = NULL, *above = NULL;

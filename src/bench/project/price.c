@@ -1,4 +1,4 @@
-/* Prices. */
+/* Prices of operations. */
 #include "bench/project/price.h"
 #include "base/memory.h"
 #include "bench/project/listed.h"
@@ -12,7 +12,7 @@ int sheet_domain(const machine_sheet *s) { return s->host ? HOST_DOMAIN : s->dev
 
 /* ---- computing ---- */
 
-/* A product, or `times` of one shape: c[m, n] = a[m, k] b[k, n]. */
+/* `times` products of one shape: c[m, n] = a[m, k] b[k, n]. */
 typedef struct {
     double m, n, k, times;
 } product_shape;
@@ -25,8 +25,8 @@ static product_shape shape_of(const op *o)
                             last > 1 ? (double)c->dim[0] : 1.0 };
 }
 
-/* Blocks of 128 x 256, or smaller ones where that makes the product faster, at the device's peak. Returns the seconds
- * on so many multiprocessors; blocks: how many there are. */
+/* Returns the seconds of a product on `sms` multiprocessors at the device's peak, with the fastest tile size. Fills the
+ * number of blocks. */
 static double seconds_of_waves(product_shape x, double sms, double peak_of_one, double *blocks)
 {
     static const double tile[][2] = { { 128, 256 }, { 256, 128 }, { 128, 128 }, { 64, 128 } };
@@ -40,7 +40,7 @@ static double seconds_of_waves(product_shape x, double sms, double peak_of_one, 
     return best;
 }
 
-/* A product with fewer blocks than multiprocessors leaves the others free, and loses nothing where some are taken. */
+/* blocks: a product with fewer blocks than multiprocessors leaves the others free. */
 static price product_price(const pricing *p, const op *o)
 {
     const product_shape shape = shape_of(o);
@@ -60,7 +60,7 @@ static price product_price(const pricing *p, const op *o)
     return x;
 }
 
-/* A rank of a context group has calls of pieces, which are slower, as short sequences are. */
+/* A context rank computes attention in pieces, which are as slow as short sequences. */
 static price attention_price(const pricing *p, const op *o)
 {
     enum { SHORT = 4096 };
@@ -91,10 +91,10 @@ static price computing_price(const pricing *p, const op *o)
 
 /* ---- transfers ---- */
 
-/* How a group lies in NVLink domains, which begin at multiples of their size. */
+/* Position of a group in NVLink domains, which begin at multiples of their size. */
 typedef struct {
-    int within;   /* members of the domain of the first rank */
-    bool outside; /* are there others, of this group or of one that lies beside it? */
+    int within;   /* members in the domain of the first rank */
+    bool outside; /* this group, or another group of its axis, has members in several domains */
 } group_place;
 
 static group_place place_of(const group *g, int domain)
@@ -112,7 +112,7 @@ int group_within(const group *g, int domain) { return place_of(g, domain).within
 
 double transfer_bytes(const op *o) { return (double)tensor_span(&o->operand[0].tensor); }
 
-/* Bytes that leave a rank, of a ring. */
+/* Returns the bytes that a rank sends in a ring. */
 static double bytes_sent(const op *o, const group *g)
 {
     double share = (double)(g->size - 1) / g->size;
@@ -122,7 +122,7 @@ static double bytes_sent(const op *o, const group *g)
 
 static int blocks_of(const pricing *p, const op *o, const group *g)
 {
-    enum { BYTES_OF_A_BLOCK = 32 << 10 }; /* fewer bytes make no second block (NCCL 2.28) */
+    enum { BYTES_OF_A_BLOCK = 32 << 10 }; /* NCCL 2.28 uses one more block for each 32 KiB */
     bool link = o->kind == OP_EXCHANGE;
     int most = link ? p->room->link : g->apart ? p->room->apart : p->room->turns;
     double needed = transfer_bytes(o) / BYTES_OF_A_BLOCK;
@@ -140,8 +140,8 @@ static price copied_price(const pricing *p, double sent)
     };
 }
 
-/* A group's ring leaves the domain over the network cards of its ranks there; of an all-to-all a rank's own card has
- * what is for others outside. */
+/* A ring between domains uses the network cards of all its ranks in a domain. In an all-to-all each rank's own card
+ * carries what the rank sends to other domains. */
 static price kernel_price(const pricing *p, const op *o, const group *g, group_place place)
 {
     int blocks = blocks_of(p, o, g), cards = o->kind == OP_ALL_TO_ALL || o->kind == OP_EXCHANGE ? 1 : place.within;
@@ -166,7 +166,7 @@ static price transfer_price(const pricing *p, const op *o, const group *g)
     return copied && !place.outside ? copied_price(p, bytes_sent(o, g)) : kernel_price(p, o, g, place);
 }
 
-/* ---- what the sheet lists ---- */
+/* ---- listed times ---- */
 
 static void note_missing(pricing *p, op_kind kind)
 {
@@ -175,8 +175,8 @@ static void note_missing(pricing *p, op_kind kind)
     snprintf(p->missing + used, MISSING_TEXT - used, "%s%s", used ? ", " : "", op_kind_name(kind));
 }
 
-/* Replaces the price's seconds by those that the sheet lists, if it does: of this shape or of others. A product on
- * fewer multiprocessors than there are is slower in proportion. */
+/* Replaces the price by a listed time, of this shape or of the nearest. Listed products ran on all multiprocessors, so
+ * here they are slower in proportion if some are left to transfers. */
 static void use_listed(pricing *p, const op *o, const group *g, price *x)
 {
     const machine_sheet *s = p->sheet;
@@ -190,7 +190,7 @@ static void use_listed(pricing *p, const op *o, const group *g, price *x)
     x->seconds = seconds * expected(p, term);
     x->term = (int)term, x->factor = 0;
     if (!g && !s->host) x->seconds = fmax(x->seconds, x->fixed);
-    if (g || !s->host) x->fixed = 0.0; /* a time of a GPU begins when the operation before ends: it includes the gap */
+    if (g || !s->host) x->fixed = 0.0; /* times measured on a GPU include the gap */
     if (x->in_waves && p->room->left && x->blocks >= multiprocessors(p) - p->room->left)
         x->seconds *= multiprocessors(p) / (multiprocessors(p) - p->room->left);
 }

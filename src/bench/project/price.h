@@ -1,14 +1,14 @@
-/* project/: a case's step on a machine that a sheet describes, by running its queues on the timeline of
- * machine/timeline/timeline.h.
+/* project/: the step time of a case on the machine that a sheet describes. The queues of the case run on the timeline
+ * (machine/timeline/timeline.h) with a price, its duration, for each operation.
  *
- * Prices of operations. Products: the longest of their flops at the rate that power allows, their bytes at the rate of
- * memory, and whole waves of tiles on the multiprocessors that are not left to transfers. Attention: flops at its rate.
- * Other computing operations: the bytes that they read and write at the rate of memory, after the gap between two
- * kernels. Transfers: latency, then the bytes that leave a rank at the rate of the slowest of link, network and thread
- * blocks; what is gathered or exchanged within an NVLink domain is moved by copy engines.
+ * The price of a product is the longest of three times: its flops at the sheet's rate, its bytes at the memory rate,
+ * and whole waves of tiles on the multiprocessors that are not left to transfers. Attention: its flops at the rate of
+ * attention. Other computing: its bytes at the memory rate. All start after the gap between two kernels. Transfers:
+ * latency, then the bytes that a rank sends at the slowest rate of link, network and thread blocks. Copy engines do
+ * all_gather and all_to_all within an NVLink domain.
  *
- * Operations that a sheet lists take their listed time; those with other dimensions take the rate of the nearest listed
- * ones (listed.h). On a host a transfer takes the rank's thread, as computing does. */
+ * An operation that the sheet lists takes its listed time; with other dimensions, it takes the rate of the nearest
+ * listed operations (listed.h). On a host a transfer occupies the rank's thread, as computing does. */
 #pragma once
 #include "machine/timeline/priced.h"
 #include "plan/model/room.h"
@@ -16,7 +16,7 @@
 
 enum { USES_MEMORY, USES_NVLINK, USES_NETWORK };
 
-/* What prices depend on beyond the operation. missing: names of operations that the sheet has no term for. */
+/* Context of prices. missing: names of the kinds of operation that the sheet has no time for. */
 enum { MISSING_TEXT = 200 };
 typedef struct {
     const machine_sheet *sheet;
@@ -24,14 +24,14 @@ typedef struct {
     char missing[MISSING_TEXT];
 } pricing;
 
-/* Ranks of an NVLink domain; a host is one domain. */
+/* Returns the ranks in an NVLink domain, or HOST_DOMAIN: a host is one domain. */
 enum { HOST_DOMAIN = 1 << 30 };
 int sheet_domain(const machine_sheet *s);
-/* Returns how many ranks of the group share the domain of its first. */
+/* Returns how many ranks of the group are in the domain of its first rank. */
 int group_within(const group *g, int domain);
-/* Bytes of its first operand. */
+/* Returns the bytes of the first operand. */
 double transfer_bytes(const op *o);
-/* g: the transfer's group; NULL: it computes. */
+/* Returns the price of an operation. g: group of a transfer; NULL for computing. */
 price price_of_op(pricing *p, const op *o, const group *g);
-/* Prices of all items of a rank's submissions; owned by the caller. */
+/* Returns the prices of all items of a rank's submissions, owned by the caller. */
 price *prices_of(pricing *p, const preparation *work);

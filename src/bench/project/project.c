@@ -1,4 +1,4 @@
-/* A case on the timeline. */
+/* One rank of each stage of a case on the timeline. */
 #include "bench/project/project.h"
 #include "base/memory.h"
 #include "base/say.h"
@@ -15,7 +15,8 @@
 enum { STEPS = 2 };
 _Static_assert((int)TERMS <= (int)TIMELINE_TERMS, "a chain has every term");
 
-/* What the timeline tells of one stage. finished: when the optimizer of each step was, and the chain that led there. */
+/* Results of the timeline for one stage. finished, path: completion of the optimizer in each step, and the chain of
+ * operations that ends there. */
 typedef struct {
     tally tally;
     double finished[STEPS], path[STEPS][TERMS];
@@ -92,7 +93,6 @@ static void add_band(projection *p, const machine_sheet *s)
     p->most = p->seconds + sqrt(more);
 }
 
-/* The stage whose optimizer finishes a step last. */
 static const stage_times *last_of(const stage_times *t, int stages, int step)
 {
     const stage_times *last = t;
@@ -114,7 +114,6 @@ static void sum_up(projection *p, const stage_times *t, int stages, const machin
     add_band(p, sheet);
 }
 
-/* One rank of a stage. */
 typedef struct {
     mesh mesh;
     measure measured;
@@ -141,7 +140,6 @@ static void close_stage(projected_stage *s)
     mesh_close(&s->mesh);
 }
 
-/* Why the case cannot be projected, or NULL. */
 static const char *obstacle(const bench_case *c, const machine_sheet *sheet)
 {
     if (c->layout.degree[AXIS_PIPELINE] > TIMELINE_RANKS) return "a projection takes at most 32 pipeline stages";

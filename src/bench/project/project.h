@@ -1,4 +1,4 @@
-/* The step of a case on paper, in seconds. */
+/* Projections: the step time of a case on the machine that a sheet describes (--project). */
 #pragma once
 #include "bench/project/price.h"
 #include "machine/queue/tally.h"
@@ -7,27 +7,27 @@
 #include <stdio.h>
 
 typedef struct {
-    double seconds, least, most; /* of a step: band: the root of the sum of squares of what each term can change */
-    tally busiest, own;          /* of that step: of the rank that computes longest, and of rank 0 */
-    char missing[MISSING_TEXT];  /* operations that the sheet has no term for; they take no time here */
-    double estimated;            /* of its computing, seconds of shapes that are not listed */
-    double bytes;                /* of the rank that takes most memory, with what libraries take */
-    double term[TERMS];          /* of the longest chain of operations that makes a step */
-    int stage;                   /* of the busiest rank */
+    double seconds, least, most; /* of a step; band: root of the sum of squares of the changes by each term */
+    tally busiest, own;          /* of that step, on the rank that computes longest and on rank 0 */
+    char missing[MISSING_TEXT];  /* kinds of operation without a time in the sheet; they take no time here */
+    double estimated;            /* seconds of the busiest rank's computing with shapes that are not listed */
+    double bytes;                /* memory of the rank that takes most, libraries included */
+    double term[TERMS];          /* seconds of each term on the longest chain of operations of the step */
+    int stage;                   /* stage of the busiest rank */
 } projection;
 
-/* Seconds in which a rank computed; in which it did not and a transfer ran, of no pipeline; in which it waited for
- * other stages. */
+/* Return the seconds of a step in which a rank computed, in which only transfers ran (except pipeline transfers), and
+ * in which it waited for other stages. */
 double projected_computing(const tally *t);
 double projected_exposed(const tally *t);
 double projected_bubble(const projection *p, const tally *t);
 
-/* Runs two steps of one rank of each stage; the second counts. trace: where it is written as it ran, or NULL.
- * Returns false and a sentence if they cannot end. */
+/* Projects a case: runs two steps of one rank of each stage on the timeline, and reports the second. trace: receives
+ * the events, or NULL. Returns false and a sentence if the sheet does not fit the case or the steps cannot finish. */
 bool project_case(const bench_case *c, const machine_sheet *sheet, FILE *trace, projection *p, char *why,
                   size_t length);
-/* Returns the seconds, to first order, that the step gains if the term is at its least or at its most. */
+/* Returns the change of the step time in seconds, to first order, if a term has its least or its most value. */
 double projection_change(const projection *p, const machine_sheet *s, sheet_term t, sheet_value value);
-/* Projects every case and prints it. vary: a term that takes its least and its most in further projections; TERMS:
- * none. Returns whether all cases that can be laid out could be projected. */
+/* Projects every case and prints the results. vary: a term that also takes its least and its most value; TERMS for
+ * none. Returns false if a case that can be laid out could not be projected. */
 bool project_deck(const deck *d, const machine_sheet *sheet, sheet_term vary, FILE *trace);

@@ -1,4 +1,4 @@
-/* A projection in words. */
+/* Report lines of projections. */
 #include "base/say.h"
 #include "base/text.h"
 #include "bench/facts/figures.h"
@@ -25,7 +25,7 @@ static void print_published(const bench_case *c, const machine_sheet *s)
     }
 }
 
-/* How much of the step rests on terms of each origin. */
+/* Prints the part of the step that is measured, published and assumed. */
 static void print_origins(const machine_sheet *s, const projection *p)
 {
     double of[ORIGINS] = { 0.0 };
@@ -38,8 +38,8 @@ static void print_origins(const machine_sheet *s, const projection *p)
         100.0 * p->estimated / fmax(projected_computing(&p->busiest), 1e-300));
 }
 
-/* Prints the share of each term of the longest chain, and what the term's least and most change, in percent of the
- * step. Shares of factors come on top of 100 %. */
+/* Prints each term's share of the longest chain, and the changes by its least and most values, in percent of the step.
+ * Shares of factors are in addition to 100 %. */
 static void print_terms(const machine_sheet *s, const projection *p)
 {
     const char *comma = "";
@@ -97,7 +97,6 @@ static void print_case(const bench_case *c, const machine_sheet *s, const projec
             p->bytes > s->device->memory_bytes ? ": DOES NOT FIT" : "");
 }
 
-/* The step with one term at its least and at its most, everything else as expected. */
 static void print_varied(const bench_case *c, const machine_sheet *s, sheet_term vary)
 {
     char why[256];

@@ -7,7 +7,7 @@ enum { PROCESSES_OF_A_CASE = 1000 };
 
 static int process(int number, int at) { return number * PROCESSES_OF_A_CASE + at; }
 
-/* The last event has no comma, so each begins with one and the first is empty. */
+/* The first event is empty, so that every other event can begin with a comma. */
 void trace_begin(FILE *to)
 {
     if (to) fprintf(to, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[{}");
@@ -49,7 +49,7 @@ void trace_end(FILE *to)
     if (to) fprintf(to, "]}\n");
 }
 
-/* ---- a run's ---- */
+/* ---- the trace of a run ---- */
 
 static bool open_trace(void **state, const run_source *run, char *reason, size_t length)
 {
@@ -59,7 +59,6 @@ static bool open_trace(void **state, const run_source *run, char *reason, size_t
     return *state;
 }
 
-/* Rank 0's last step. */
 static void write_spans(void *state, const case_result *r)
 {
     if (!state || !r->seen.span_count) return;

@@ -1,12 +1,13 @@
-/* A timeline as a Chrome trace, which Perfetto and chrome://tracing open: a process for each stage of each projected
- * case, or for rank 0 of each case that ran (timeline_sink of bench/facts/sink.h), and a thread for each queue. */
+/* Chrome traces of timelines, for Perfetto and chrome://tracing. A process is a stage of a projected case, or rank 0 of
+ * a case that ran (timeline_sink of bench/facts/sink.h). A thread is a queue. */
 #pragma once
 #include "machine/timeline/priced.h"
 #include <stdio.h>
 
-/* FILE: NULL writes nothing. */
+/* Begins a trace. These functions do nothing if `to` is NULL. */
 void trace_begin(FILE *to);
-/* what: "stage" or "rank". */
+/* Names a process. number: the case; what: "stage" or "rank"; at: its number. */
 void trace_process(FILE *to, int number, const char *what, int at);
+/* Writes one event of a timeline. */
 void trace_operation(FILE *to, int number, const preparation *work, const timeline_event *e);
 void trace_end(FILE *to);

@@ -1,4 +1,4 @@
-/* What is run. */
+/* Lines of a case before it runs. */
 #include "bench/report/case_lines.h"
 #include "base/say.h"
 #include "base/text.h"

@@ -1,4 +1,4 @@
-/* The report's lines of a case before it runs: model, layout, planted fault. */
+/* Report lines of a case before it runs: model, layout, planted fault. */
 #pragma once
 #include "plan/bench_case.h"
 

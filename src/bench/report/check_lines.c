@@ -1,4 +1,4 @@
-/* Residuals, and what differs. */
+/* Lines of residuals and differences. */
 #include "bench/report/check_lines.h"
 #include "base/say.h"
 #include "base/text.h"
@@ -22,7 +22,7 @@ static void say_mismatch(const shadow_report *s, const char *what)
     if (s->unwritten[0]) say("%-10s FAILED: the first mismatch could not be written: %s\n", what, s->unwritten);
 }
 
-/* Returns the largest of all differences, each as a part of what is allowed. */
+/* Returns the largest difference, each divided by its limit. */
 static double largest_difference(const case_result *r)
 {
     double replayed = fmax(r->seen.machine.replay.worst, r->seen.machine.replay.worst_comparison);

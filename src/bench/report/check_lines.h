@@ -1,8 +1,8 @@
-/* The report's lines of what was checked: the check model, the replayed steps. */
+/* Report lines of the checks: check model, replayed steps. */
 #pragma once
 #include "bench/facts/result.h"
 
-/* Prints the residual and, where it failed, why. */
+/* Prints the residual, and the reason if the check failed. */
 void say_check(const check_result *k);
-/* Prints what was computed again, and what differed; nothing where nothing was compared. */
+/* Prints what the replay compared and what differed. Prints nothing if nothing was compared. */
 void say_replay(const case_result *r);

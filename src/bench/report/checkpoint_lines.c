@@ -1,4 +1,4 @@
-/* Checkpoints. */
+/* Lines of checkpoints. */
 #include "bench/report/checkpoint_lines.h"
 #include "base/say.h"
 #include "base/text.h"

@@ -1,8 +1,7 @@
-/* The report's lines of checkpoints. */
+/* Report lines of checkpoints. */
 #pragma once
 #include "bench/facts/result.h"
 
-/* What was loaded, what was saved, and which steps are not in the mean because of it; nothing if the deck asks for
- * none.
- */
+/* Prints the loaded and the saved checkpoints, and the steps that the mean excludes because of them. Prints nothing if
+ * the deck asks for no checkpoint. */
 void say_checkpoints(const case_result *r);

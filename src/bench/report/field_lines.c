@@ -1,4 +1,4 @@
-/* The rows of the fields as lines and tables. */
+/* Lines and tables of fields. */
 #include "bench/report/field_lines.h"
 #include "base/say.h"
 #include "bench/facts/fields.h"
@@ -8,7 +8,7 @@
 
 enum { NUMBER_TEXT = 32 };
 
-/* Empty: not known. Returns room or a text of the result. */
+/* Returns the value as text, in `room` or in the result; empty if unknown. */
 static const char *datum_word(datum v, char room[NUMBER_TEXT])
 {
     room[0] = 0;
@@ -37,7 +37,7 @@ static void say_settings(const bench_case *c)
     for (key_id key = 0; key < KEYS; key++) say_value("", key_at(key)->name, setting_value(key, c, word), NULL);
 }
 
-/* Has an object nothing but zeros, empty texts and what is not known? */
+/* Returns whether an object has only zeros, empty texts and unknown values. */
 static bool is_blank(const field_group *g, const case_result *r)
 {
     bool blank = g->line == LINE_OBJECT;
@@ -48,7 +48,7 @@ static bool is_blank(const field_group *g, const case_result *r)
     return blank;
 }
 
-/* Steps have lines of their own. */
+/* Fields of steps are omitted, because each step has its own line in the report. */
 static void say_group(const field_group *g, const case_result *r)
 {
     for (const field *f = g->field; f < g->field + g->fields; f++)

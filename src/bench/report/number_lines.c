@@ -1,4 +1,4 @@
-/* Numbers of a case. */
+/* Lines of times and speed. */
 #include "bench/report/number_lines.h"
 #include "base/say.h"
 #include "base/text.h"
@@ -24,7 +24,7 @@ static void say_step_time(const case_result *r)
             r->figures.slow.names);
 }
 
-/* The last repeat is judged by the means of all. */
+/* The last repeat is judged by the means of all repeats. */
 static void say_repeats(const case_result *r)
 {
     const repeated_seconds *s = &r->figures.repeated;
@@ -45,7 +45,7 @@ static void say_mfu(const case_result *r)
     else say("; no MFU: the ranks' devices differ");
 }
 
-/* What the deck expects, or else what is published of the case on this device. */
+/* Prints the expectation of the deck, or else the published step of the case on this device. */
 static void say_expected(const case_result *r)
 {
     const bench_case *c = r->given;
@@ -65,7 +65,7 @@ static void say_speed(const case_result *r)
     say_expected(r);
 }
 
-/* ---- where rank 0's timed steps went ---- */
+/* ---- shares of rank 0's timed steps ---- */
 
 typedef struct {
     const char *before, *name, *after;
@@ -79,8 +79,8 @@ static int by_seconds(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Fills the shares, the largest first: computing operations, exposed transfers by axis, idle time. Returns their
- * count. */
+/* Lists computing operations, exposed transfers of each axis, and idle time, the largest first. Returns their number.
+ */
 static int shares_of(const tally *t, share list[SHARES])
 {
     int n = 0;
@@ -107,8 +107,8 @@ static double sum_of(const share *list, int n)
     return sum;
 }
 
-/* As many of the largest shares as a line of 110 columns has room for. Weight gradients of a GPU run at the same time
- * as other operations, so that shares may be more than all. */
+/* Prints the largest shares that fit into a line of 110 columns. On a GPU weight gradients overlap other operations, so
+ * the sum of all shares may exceed 100 %. */
 static void say_shares(const case_result *r)
 {
     enum { ROOM = 110 - 11 - 22 - 24 };
@@ -131,7 +131,6 @@ static void say_shares(const case_result *r)
 
 /* ---- ranks ---- */
 
-/* Seconds of computing in a timed step. */
 static double mean_computing(const case_result *r, int rank)
 {
     const bench_case *c = r->given;
@@ -155,7 +154,7 @@ static void say_paces(const case_result *r)
     else say("; %d of %d not judged: each has other work\n", ranks - judged, ranks);
 }
 
-/* Says which rank computes longest, and whether one is slow. */
+/* Prints the rank that computes longest, and whether a rank is slow. */
 static void say_ranks(const case_result *r)
 {
     int ranks = r->given->layout.ranks, worst = 0;
@@ -170,7 +169,7 @@ static void say_ranks(const case_result *r)
     say_paces(r);
 }
 
-/* On GPUs: what computed attention and products. A library that is not taken can cost a sixth of the speed. */
+/* Prints the libraries of attention and products on GPUs, because a missing one can cost a sixth of the speed. */
 static void say_engines(const case_result *r)
 {
     const char *text = r->seen.engines;

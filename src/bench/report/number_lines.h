@@ -1,6 +1,6 @@
-/* The report's lines of what came out of the timed steps: times, speed, where the time went. */
+/* Report lines of the timed steps: times, speed, shares of the time. */
 #pragma once
 #include "bench/facts/result.h"
 
-/* For a case with timed steps, on rank 0. */
+/* Prints them. The case has timed steps. Call it on rank 0. */
 void say_numbers(const case_result *r);

@@ -1,17 +1,17 @@
-/* Seconds left. */
+/* Estimates of remaining seconds. */
 #include "bench/report/progress.h"
 #include "base/say.h"
 #include "bench/paper/forecast.h"
 #include "bench/report/step_lines.h"
 #include <stdio.h>
 
-/* The progress line ends without a newline; what comes next takes its place. */
+/* The progress line has no newline, so it can be overwritten. */
 void progress_clear(const progress *p)
 {
     if (p->terminal) say("\r\033[K");
 }
 
-/* Seconds of the cases that follow, checked as long as this one, if their ranks compute as fast as this one's. */
+/* Returns seconds of all later cases, if their checks take as long and their ranks compute as fast as this case's. */
 static double cases_to_come(const progress *p, const bench_case *now, double step_seconds)
 {
     double seconds = 0.0;
@@ -36,7 +36,7 @@ void progress_say(const progress *p, const case_result *r, const step_now *now)
     fflush(stdout);
 }
 
-/* Before the first timed step where there is a warm-up, else after it. */
+/* The estimate is due after the last warm-up step, or after the first timed step if there is no warm-up. */
 void progress_estimate(const progress *p, const case_result *r, const step_now *now)
 {
     char here[DURATION_TEXT], all[DURATION_TEXT];

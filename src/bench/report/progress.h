@@ -1,17 +1,16 @@
-/* How long it will still take: an estimate that stays in the report, and on a terminal a line that the next one
- * replaces. */
+/* Remaining time: an Estimate line in the report, and on a terminal a line that is replaced after each step. */
 #pragma once
 #include "bench/facts/sink.h"
 #include "plan/deck/deck.h"
 
 typedef struct {
     const deck *deck;
-    double check_seconds; /* of the case at hand: its first check */
+    double check_seconds; /* duration of the check of the current case */
     bool terminal;
 } progress;
 
-/* Before anything else is said. */
+/* Removes the progress line. Call it before anything else is printed. */
 void progress_clear(const progress *p);
-/* After a step: each says nothing where it has nothing to say. */
+/* Print the Estimate line and the progress line, if they are due. Call them after each step. */
 void progress_estimate(const progress *p, const case_result *r, const step_now *now);
 void progress_say(const progress *p, const case_result *r, const step_now *now);

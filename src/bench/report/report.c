@@ -1,6 +1,6 @@
-/* The report, read like HPL's, as a sink: which lines are said when. The other files of this folder have their words.
- * --verbose adds the fields of a case (field_lines.c) before its verdict, and what is no field: an Estimate in every
- * case, while it runs, and all ranks' devices in the title, where the run may still be given up. */
+/* The report, a sink: decides which lines are printed when. The other files of this folder have the words of the lines.
+ * --verbose adds the fields of a case (field_lines.c) before its verdict, an Estimate in every case, and the devices of
+ * all ranks in the title. */
 #include "base/memory.h"
 #include "bench/facts/sink.h"
 #include "bench/project/expected_lines.h"
@@ -16,7 +16,7 @@
 
 typedef struct {
     bool verbose;
-    progress progress; /* of the case at hand */
+    progress progress; /* of the current case */
     int rows;
     summary_row row[];
 } report;

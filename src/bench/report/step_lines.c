@@ -1,4 +1,4 @@
-/* The recipes' lines of a step, in their words: users search for these. */
+/* The step lines of the recipes. They keep the recipes' words, because users search for them. */
 #include "bench/report/step_lines.h"
 #include "base/say.h"
 #include "plan/catalogue/flops.h"

@@ -1,4 +1,4 @@
-/* The table of all cases. */
+/* Columns and rows of the table. */
 #include "bench/report/summary.h"
 #include "base/say.h"
 #include "plan/deck/same_run.h"
@@ -23,7 +23,7 @@ summary_row summary_row_of(const case_result *r)
     return row;
 }
 
-/* Columns before those of the deck's keys: what they say of a case. */
+/* Returns the text of a column of a case. These columns are before those of the deck's keys. */
 typedef const char *column(const bench_case *c, char text[LAYOUT_TEXT]);
 
 static const char *layout_of(const bench_case *c, char text[LAYOUT_TEXT]) { return layout_text(&c->layout, text); }
@@ -40,7 +40,7 @@ static const struct {
 } columns[] = { { "layout", layout_of }, { "repeat", repeat_of } };
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
-/* 0: all cases have the same, and no column is needed. */
+/* Returns 0 if all cases have the same text, because then the column is omitted. */
 static int width_of_column(const summary_row *row, int rows, int i)
 {
     char first[LAYOUT_TEXT], other[LAYOUT_TEXT];
@@ -59,7 +59,7 @@ typedef struct {
     int column[COLUMNS], key[KEYS];
 } widths;
 
-/* Columns that every table has. */
+/* Size and precision are omitted here, because every table has their columns. */
 static bool is_shown(const deck *d, key_id key) { return d->swept[key] && key != KEY_SIZE && key != KEY_PRECISION; }
 
 static int width_of(const summary_row *row, int rows, key_id key)

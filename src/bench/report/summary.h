@@ -1,5 +1,5 @@
-/* The last table of the report: a line for each case; a column for the layout where cases differ in it, for repeats
- * where there are some, for each key that the deck sweeps. */
+/* The last table of the report, with a line for each case. It has a column for the layout if cases differ in it, for
+ * repeats if there are any, and for each key that the deck sweeps. */
 #pragma once
 #include "bench/facts/result.h"
 #include "plan/deck/deck.h"
@@ -7,12 +7,12 @@
 typedef struct {
     const bench_case *given;
     verdict verdict;
-    double seconds, tokens_per_second, residual; /* NaN: none */
+    double seconds, tokens_per_second, residual; /* NaN if none */
     bool valid;
-    char reason[REASON_LENGTH]; /* the first why it is FAILED, or else NOT VALID; empty: none */
+    char reason[REASON_LENGTH]; /* first reason for FAILED, otherwise for NOT VALID; empty if none */
     acceptance acceptance;
 } summary_row;
 
 summary_row summary_row_of(const case_result *r);
-/* Prints the rows of the cases that ended; nothing where there is but one. */
+/* Prints the rows of the cases that have finished, unless there is only one. */
 void summary_print(const deck *d, const summary_row *row, int rows);

@@ -1,4 +1,4 @@
-/* Program, deck, ranks, libraries, devices, record. */
+/* Lines of program, deck, ranks, libraries, devices, record. */
 #include "bench/report/title_lines.h"
 #include "base/build_info.h"
 #include "base/say.h"
@@ -17,7 +17,7 @@ static bool is_backend_told(const deck *d, int64_t i)
     return false;
 }
 
-/* As a rule all cases of a deck have one. */
+/* Prints each backend once; most decks have only one. */
 static void say_backends(const deck *d)
 {
     for (int64_t i = 0; i < d->cases; i++)
@@ -27,7 +27,7 @@ static void say_backends(const deck *d)
 
 enum { DEVICES_SHOWN = 64 };
 
-/* Says a line a rank, up to some; without --verbose only rank 0's. */
+/* Prints the devices of the first DEVICES_SHOWN ranks; without --verbose only that of rank 0. */
 static void say_devices(const run_source *run)
 {
     int shown = run->verbose ? DEVICES_SHOWN : 1;
@@ -41,7 +41,6 @@ static void say_devices(const run_source *run)
     if (run->ranks > shown) say("           and %d more: the record lists them\n", run->ranks - shown);
 }
 
-/* Of a sweep. */
 static void say_left_out(const deck *d)
 {
     for (int64_t i = 0; i < d->cases; i++)
@@ -51,14 +50,13 @@ static void say_left_out(const deck *d)
                 d->item[i].number, d->item[i].stands_for);
 }
 
-/* Where it is not what the deck says alone. */
 static void say_place(const record_place *p)
 {
     for (int i = 0; i < PLACE_NOTES; i++)
         if (p->note[i][0]) say("Record     %s\n", p->note[i]);
 }
 
-/* They may change what every call of the program does. */
+/* Preloaded libraries may change the effect of any call. */
 static void say_preloaded(const library_list *l)
 {
     for (int i = 0; l && i < l->count; i++)

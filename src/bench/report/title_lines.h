@@ -1,6 +1,6 @@
-/* The report's first lines: what was started, where, and what its words mean. */
+/* First lines of the report: program, deck, machine. */
 #pragma once
 #include "bench/facts/run_source.h"
 
-/* Once a run, before its first case. */
+/* Prints them. Call it once, before the first case. */
 void say_title(const run_source *run);

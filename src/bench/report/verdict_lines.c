@@ -1,4 +1,4 @@
-/* Verdicts and their reasons. */
+/* Lines of verdicts and reasons. */
 #include "bench/report/verdict_lines.h"
 #include "base/say.h"
 #include "bench/facts/accept.h"

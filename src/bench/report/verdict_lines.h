@@ -1,8 +1,8 @@
-/* The report's last lines: of a case, and of the run. */
+/* Last report lines of a case and of the run. */
 #pragma once
 #include "bench/facts/sink.h"
 
-/* Says why a case FAILED, is NOT VALID, is not accepted, and last its verdict; of a skipped case why it was skipped. */
+/* Prints the reasons for FAILED, NOT VALID and NOT ACCEPTED, then the verdict; for a skipped case only its reason. */
 void say_verdict(const case_result *r);
-/* Says the record, its SHA-256, and last the line that says everything. */
+/* Prints the record and its SHA-256, then the line with the result of the run. */
 void say_end(const run_source *run, const final_counts *n);

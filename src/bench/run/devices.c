@@ -1,4 +1,4 @@
-/* Devices of the ranks. */
+/* The checks of devices, one after another. */
 #include "bench/run/devices.h"
 #include "base/memory.h"
 #include "bench/facts/run_source.h"
@@ -12,7 +12,6 @@ typedef struct {
     int rank;
 } ranked;
 
-/* Equal identities stand together, each in order of rank. */
 static int by_identity(const void *a, const void *b)
 {
     const ranked *x = a, *y = b;
@@ -35,7 +34,7 @@ bool devices_shared(const machine_device *device, int ranks, int pair[2], int *m
     return *most > 1;
 }
 
-/* Writes what environment and libraries have against several ranks, or against the links of a pipeline. */
+/* Writes why environment or libraries do not allow several ranks, or the links of a pipeline. */
 static void find_refused(machine_kind kind, bool links, const char *before, char sentence[REASON_LENGTH])
 {
     char why[REASON_LENGTH / 2] = "";

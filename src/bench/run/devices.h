@@ -1,22 +1,22 @@
-/* What the ranks of the run compute on: has every rank a device, and one of its own? */
+/* Devices of the ranks: checks that every rank has a usable device that no other rank uses. */
 #pragma once
 #include "machine/queue/machine.h"
 #include "plan/bench_case.h"
 
 typedef struct {
-    bool usable;                  /* on every rank */
-    char refused[REASON_LENGTH];  /* what the environment has against several ranks; empty: nothing */
-    char missing[REASON_LENGTH];  /* if not: the first rank without one, its host, why */
-    char shared[REASON_LENGTH];   /* two ranks on one device; empty: there are none */
-    char no_fp8[REASON_LENGTH];   /* the first rank whose device does not multiply FP8; empty: all do */
-    char no_links[REASON_LENGTH]; /* the first rank whose libraries run no pipeline; empty: all do */
-    int sharing;                  /* ranks on the most crowded device; 0: not usable */
+    bool usable;                  /* every rank has a usable device */
+    char refused[REASON_LENGTH];  /* why the environment does not allow several ranks; empty if it does */
+    char missing[REASON_LENGTH];  /* if not usable: the first rank without a device, its host, the reason */
+    char shared[REASON_LENGTH];   /* two ranks on one device; empty if there are none */
+    char no_fp8[REASON_LENGTH];   /* the first rank whose device does not multiply FP8; empty if all do */
+    char no_links[REASON_LENGTH]; /* the first rank whose libraries cannot run a pipeline; empty if all can */
+    int sharing;                  /* ranks on the most crowded device; 0 if not usable */
     char name[64];                /* of rank 0's device */
-    machine_device *device;       /* [ranks of the world], where usable; rank 0 only, owned */
+    machine_device *device;       /* [ranks of the world] if usable; on rank 0 only; owned by the caller */
 } device_survey;
 
-/* Collective over the world; the same answers on all ranks. */
+/* Checks the devices. The result is the same on all ranks, except `device`. Collective over the world. */
 device_survey devices_survey(machine_kind kind);
 
-/* The two ranks of lowest number that have one identity, and how many ranks have the commonest. False: all differ. */
+/* Returns whether ranks share a device. pair: the two lowest such ranks; most: ranks on the most crowded device. */
 bool devices_shared(const machine_device *device, int ranks, int pair[2], int *most);

@@ -1,4 +1,4 @@
-/* From all ranks to rank 0. */
+/* The table of facts that are gathered, and its reductions. */
 #include "bench/run/gather_case.h"
 #include "base/memory.h"
 #include "bench/launch/case_machine.h"
@@ -23,17 +23,16 @@ void gather_ranks(case_result *r, trainer *t, sampler *own)
     samples_gather(&f->samples, case_machine(c).kind, c->layout.ranks, own);
 }
 
-/* SUM: of all ranks' counts. MOST: their largest number, and whose it is. FIRST: the text of the first rank that has
- * one, and which that is. SAME: a text of the rank that the row before took from. EACH_RANK: a list, of which
- * each rank has its own entry. */
+/* SUM: sum of all ranks' counts. MOST: largest number, and its rank. FIRST: text of the first rank that has one, and
+ * that rank. SAME: text of the rank from which the row before was taken. EACH_RANK: list with an entry of each rank. */
 typedef enum { SUM, MOST, FIRST, SAME, EACH_RANK } gather_way;
 typedef struct {
     gather_way way;
     size_t at, bytes;
-    size_t rank; /* where the rank's number is kept; 0: nobody asks */
+    size_t rank; /* offset of the member for the rank's number; 0 if it is not kept */
 } gather_row;
 
-/* Each compiles for members of its type alone. */
+/* Each macro compiles only for members of its type. */
 /* clang-format off */
 #define IS(type, member) 0 * sizeof(char[_Generic(((facts *)0)->member, type : 1)])
 #define COUNT(member) offsetof(facts, member) + IS(int64_t, member), sizeof(int64_t)
@@ -70,14 +69,15 @@ enum { ROWS = sizeof rows / sizeof *rows };
 
 static double *number_of(char *f, const gather_row *row) { return (double *)(void *)(f + row->at); }
 
-/* Has this rank what a row takes? most: the largest of all ranks' numbers, which may be no number. */
+/* Returns whether this rank has the value of a row. Bits are compared, because `most`, the largest number, may be NaN.
+ */
 static bool is_taken(char *f, const gather_row *row, double most)
 {
     if (row->way == MOST) return memcmp(number_of(f, row), &most, sizeof most) == 0;
     return row->way == FIRST && f[row->at] != 0;
 }
 
-/* Replaces the numbers of MOST by the largest, and finds the rank that each row takes from; -1: none. */
+/* Replaces the numbers of MOST rows by the largest. Finds the rank from which each row is taken, or -1. */
 static void find_ranks(char *f, int from[ROWS])
 {
     double most[ROWS], first[ROWS];
@@ -93,14 +93,15 @@ static void find_ranks(char *f, int from[ROWS])
     }
 }
 
-/* Numbers and lists are gathered otherwise. */
+/* Numbers and lists take no words, because they are gathered separately. */
 static size_t words_of(const gather_row *row)
 {
     if (row->way == MOST || row->way == EACH_RANK) return 0;
     return (row->bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t);
 }
 
-/* Counts are added. Of a text only one rank brings the bytes, so that their sum is the text. */
+/* Adds words over ranks. For a text only one rank contributes its bytes and the others zeros, so the sum is the text.
+ */
 static void add_words(char *f, const int from[ROWS])
 {
     size_t at[ROWS + 1] = { 0 };
@@ -128,7 +129,7 @@ static void gather_lists(char *f)
     }
 }
 
-/* The largest comparison is told in units of the limit for as many comparisons as there were. */
+/* Divides the largest comparison by its limit, which depends on the number of comparisons on all ranks. */
 static void scale_comparison(shadow_report *s) { s->worst_comparison /= signed_sum_limit((double)s->comparisons); }
 
 void gather_findings(facts *f)

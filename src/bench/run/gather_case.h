@@ -1,17 +1,16 @@
-/* What the ranks of a case observed, brought together on rank 0.
+/* Gathering of the facts of a case on rank 0.
  *
- * What has a size of its own gathers itself: times (order steps x ranks) and samples, since their trainer and sampler
- * end with it. So do the totals of sums and the digests of weights and transfers, which are compared over groups, and
- * the check, whose lines are printed before the timed steps. All else is a row of the one table of gather_findings. */
+ * gather_ranks gathers times and samples, because their trainer and sampler are freed then. Three other facts are
+ * summed over ranks where they are made: totals of conserved sums, digests, and the results of the check, which are
+ * printed before the timed steps. All other facts are rows of the table in gather_findings. */
 #pragma once
 #include "bench/facts/result.h"
 #include "train/measure.h"
 
-/* Brings the times of each rank and step and the samples of a case to rank 0: memory of order steps x ranks. Dismantles
- * the trainer (NULL: this rank takes no part) as soon as its times are taken, and closes the sampler (NULL: none).
- * Collective over the world. */
+/* Gathers the times of each rank and step, and the samples, on rank 0; this takes memory in proportion to steps x
+ * ranks. Frees the trainer (NULL if this rank takes no part) and the sampler (NULL if there is none). Collective over
+ * the world. */
 void gather_ranks(case_result *r, trainer *t, sampler *own);
-/* Gathers this rank's facts by the table of rows: what is summed, whose largest counts, whose text is kept, which lists
- * have an entry of each rank. Three reductions and a gather for each list. Collective over the world; lists are NULL on
- * other ranks than 0 afterwards, all else is the same on all ranks. */
+/* Gathers this rank's facts by a table of rows, with three reductions, and a gather for each list. Afterwards lists are
+ * NULL on other ranks than 0, and all other facts are the same on all ranks. Collective over the world. */
 void gather_findings(facts *f);

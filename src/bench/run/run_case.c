@@ -23,22 +23,23 @@
 #include <stdio.h>
 #include <string.h>
 
-/* SHARED_PATIENCE: a GPU gives its ranks time slices, and each transfer waits for its peers' turn. */
+/* SHARED_PATIENCE: factor of stall_seconds on a shared GPU, where each transfer waits for the time slices of its peers.
+ * SECOND_REPLAY: least steps of a case for a second replayed step. */
 enum { SHARED_PATIENCE = 10, SECOND_REPLAY = 40 };
 
-/* The timed steps of a case on this rank, which takes part. */
+/* The timed steps of a case on this rank. */
 typedef struct {
     case_result *r;
     const run_state *in;
     trainer *trainer;
     conserved_steps *sums;
-    sampler *sampler;                        /* NULL: none */
-    int part;                                /* of the world: the ranks that take part */
-    double before, spent_seconds, soak_ends; /* by this rank's clock */
-    double pause;                            /* of the checkpoint before the step at hand */
+    sampler *sampler; /* NULL if none */
+    int part;         /* number of the part of the world (world_split) that has the ranks that take part */
+    double before, spent_seconds, soak_ends; /* seconds by this rank's clock */
+    double pause;                            /* seconds of the checkpoint before the current step */
 } timed_steps;
 
-/* The trainer has read the step's scales. */
+/* Call it after trainer_report, which reads the step's scales. */
 static void add_fp8(timed_steps *x, const fp8_report *f, int64_t step)
 {
     fp8_facts kind[FP8_KINDS];
@@ -62,14 +63,14 @@ static void add_report(timed_steps *x, const step_report *s, int64_t step)
     add_fp8(x, &s->fp8, step);
 }
 
-/* Seconds until a soak may end; 0: it is none. */
+/* Returns the seconds until a soak may end, or 0 if the case is no soak. */
 static double soak_seconds(const timed_steps *x)
 {
     if (x->r->given->minutes == 0.0) return 0.0;
     return x->soak_ends > 0.0 ? fmax(0.0, x->soak_ends - clock_seconds()) : 60.0 * x->r->given->minutes;
 }
 
-/* Reads a step that is complete: the host is one step behind what it submits. */
+/* Reads a complete step. The host reads each step after it has submitted the next. */
 static void finish_step(timed_steps *x, int64_t step)
 {
     mark end = x->trainer->finished[step % REPORT_SLOTS];
@@ -86,9 +87,10 @@ static void finish_step(timed_steps *x, int64_t step)
     sinks_step(&x->in->told, x->r, &(step_now){ step, x->spent_seconds, soak_seconds(x) });
 }
 
-/* Did a rank have a reason to end when the step before this one had been submitted? All that take part learn it here,
- * when they have submitted as many steps, and the last of these are asked nothing; a soak has no last one until they
- * say so. A step waits for the one before, so nobody waits for an answer. */
+/* Returns whether this step is the last. All ranks ask after each step (world_ask) and read the answer after the next,
+ * so they stop at the same step and no rank waits: by then the other ranks have asked too, because a step waits for the
+ * one before. The last two steps are not followed by a question; a soak has no last step until the ranks agree on it.
+ */
 static bool ends(timed_steps *x, int64_t step)
 {
     int answer = 0;
@@ -103,7 +105,6 @@ static bool ends(timed_steps *x, int64_t step)
     return false;
 }
 
-/* Saves what all steps so far have made. */
 static void save(const bench_case *c, trainer *t, facts *f)
 {
     if (!checkpoint_is_asked(c->checkpoint)) return;
@@ -111,7 +112,7 @@ static void save(const bench_case *c, trainer *t, facts *f)
     checkpoint_save(c, t, f->checkpoint.loaded_step + f->completed, &f->checkpoint);
 }
 
-/* Between two steps. The next one counts from the end of the save. */
+/* Saves between two steps. The time of the next step begins when the save has finished. */
 static void save_between(timed_steps *x, int64_t *read)
 {
     finish_step(x, (*read)++);
@@ -120,7 +121,6 @@ static void save_between(timed_steps *x, int64_t *read)
     x->before += x->pause;
 }
 
-/* The timed steps begin. */
 static void begin_window(timed_steps *x)
 {
     machine *m = x->trainer->machine;
@@ -130,16 +130,15 @@ static void begin_window(timed_steps *x)
     if (x->soak_ends > 0.0) machine_keep_steps(m, x->r->seen.total);
 }
 
-/* Returns whether a profiler captures that step on this rank. */
 static bool is_profiled(const bench_case *c, int64_t step)
 {
     return step >= c->profile.first && step < c->profile.last && world_rank() >= c->profile_ranks.first &&
            world_rank() <= c->profile_ranks.last;
 }
 
-/* The first step counts from the moment at which all ranks are ready, the others from optimizer to optimizer. The host
- * is one step behind what it submits, but for the border of the measured window, where the seconds start at zero.
- * A look at the device costs the step nothing: its operations are submitted and run on. */
+/* The first step is timed from the moment at which all ranks are ready, the others from optimizer to optimizer. The
+ * host reads a step after submitting the next, except before the first timed step, where tallies start at zero. Reading
+ * the state of the device does not delay the step, because its operations are already submitted. */
 static void train(timed_steps *x)
 {
     int64_t read = 0, warmup = x->r->given->warmup, every = x->r->given->checkpoint_every;
@@ -191,9 +190,9 @@ static void take_from_trainer(timed_steps *x)
     describe_transfers(f, t);
 }
 
-/* Runs more steps, of which every form of matrix product and a sample of the other operations is compared with the
- * host: in the first step the first of each form or name, in a second any of each name. Short cases have no second, so
- * that these steps take a twentieth of the case. */
+/* Runs one or two more steps, in which the host checks matrix products and a sample of the other operations. The first
+ * step checks the first operation of each form or name, the second a random one of each name. Short cases have no
+ * second step, so that the replay takes about a twentieth of the case. */
 static void replay_at_full_shape(facts *f, trainer *t)
 {
     double begin = clock_seconds();
@@ -210,13 +209,12 @@ static void name_files(machine_options *on, const bench_case *c, const char *par
     snprintf(on->name, sizeof on->name, "case%d-%s", c->number, part);
 }
 
-/* The ranks that take part, as a part of the world. */
 static void name_part(char name[SPLIT_NAME], const bench_case *c)
 {
     snprintf(name, SPLIT_NAME, "the first %d ranks", c->layout.ranks);
 }
 
-/* t: NULL on a rank that takes no part. Collective over the world. */
+/* t is NULL on a rank that takes no part. Collective over the world. */
 static void digest_weights(facts *f, const trainer *t)
 {
     uint64_t sum = t ? digest_element((uint64_t)world_rank(), 0, compare_digest(t)) : 0;
@@ -237,7 +235,7 @@ static void build(timed_steps *x, const trainer_options *o, mesh *m, const measu
     trainer_initialize(x->trainer);
 }
 
-/* False: the checkpoint cannot be loaded. Collective over the world. */
+/* Returns false if the checkpoint cannot be loaded. Collective over the world. */
 static bool load(timed_steps *x)
 {
     const bench_case *c = x->r->given;
@@ -250,7 +248,6 @@ static void watch_steps(timed_steps *x, machine_kind kind)
     x->sums = conserved_open(x->trainer, x->r->given->minutes > 0.0 ? CONSERVED_STEPS : x->r->seen.total);
 }
 
-/* The steps, what proves them, and what all ranks have seen. */
 static void train_and_prove(timed_steps *x, machine_kind kind)
 {
     facts *f = &x->r->seen;
@@ -278,7 +275,7 @@ static void time_steps(const bench_case *c, const measure *share, case_result *r
     timed_steps x = { .r = r, .in = in, .trainer = m.takes_part ? &own : NULL };
     r->seen.devices = allocate(2, sizeof *r->seen.devices, "looks at a device");
     name_files(&o.machine, c, "timed");
-    o.machine.span_capacity = world_rank() == 0 ? 2 * tally_operations(&share->step) : 0; /* a whole step */
+    o.machine.span_capacity = world_rank() == 0 ? 2 * tally_operations(&share->step) : 0; /* more than a step */
     activity_doing("building the case", -1);
     if (x.trainer) build(&x, &o, &m, share);
     machine_agree(o.machine.kind);
@@ -290,7 +287,7 @@ static void time_steps(const bench_case *c, const measure *share, case_result *r
     mesh_close(&m);
 }
 
-/* Communicators of GPUs are kept for the case: what they leave is seen before anything is taken. */
+/* Creates the communicators, which the case keeps, and checks the remaining memory before any of it is taken. */
 static bool communicators_leave_room(const bench_case *c, const host_load *load, const measure *share,
                                      char reason[REASON_LENGTH])
 {
@@ -303,7 +300,7 @@ static bool communicators_leave_room(const bench_case *c, const host_load *load,
     return fits;
 }
 
-/* Measures the case on paper. Returns whether it fits the memory that is there. Collective over the world. */
+/* Measures the case on paper. Returns whether the available memory suffices. Collective over the world. */
 static bool fits(const bench_case *c, const host_load *load, measure *share, char reason[REASON_LENGTH])
 {
     mesh m;
@@ -337,14 +334,14 @@ void case_reserve(const bench_case *c, const host_load *load)
     measure_free(&share);
 }
 
-/* Is nobody asking to stop? Collective over the world. */
+/* Returns whether no rank asks to stop. Collective over the world. */
 static bool goes_on(facts *f, const bench_case *c, const run_state *in)
 {
     if (!f->stopped) f->stopped = stop_agreed(&in->stop, c);
     return !f->stopped;
 }
 
-/* What the case has loaded, too. Collective over the world. */
+/* Compares again, because the case may have loaded libraries. Collective over the world. */
 static void compare_libraries(facts *f, const run_state *in)
 {
     library_list now = libraries_loaded();
@@ -371,7 +368,6 @@ static void prove_case(const bench_case *c, case_result *r, const run_state *in)
     if (f->check.done) f->check.seconds += prepared;
 }
 
-/* Adds what remains in memory outside this rank's arena. */
 static void measure_memory(facts *f, const bench_case *c)
 {
     outside_memory outside = memory_outside(c->backend == BACKEND_HOST ? f->arena_bytes : 0);

@@ -1,4 +1,4 @@
-/* A run. */
+/* Opening and closing of a run, and its cases. */
 #include "bench/run/session.h"
 #include "base/cgroup.h"
 #include "base/fail.h"
@@ -23,7 +23,7 @@ typedef struct {
     host_load load;
 } surroundings;
 
-/* Host names of all ranks on rank 0, and the load of the most crowded node. Collective. */
+/* Gathers the host names on rank 0, and finds the load of the most crowded node. Collective over the world. */
 static surroundings look_around(const session *s, bool cuda)
 {
     surroundings a = { .load = { .threads = machine_threads(MACHINE_HOST) } };
@@ -39,7 +39,7 @@ static surroundings look_around(const session *s, bool cuda)
     return a;
 }
 
-/* A case whose checkpoint could not be loaded was not trained. */
+/* A case whose checkpoint cannot be loaded or saved counts as SKIPPED, because it was not trained. */
 static void refuse_load(case_result *r, const bench_case *c, const char *reason)
 {
     result_skip(r, c, reason);
@@ -58,7 +58,7 @@ static void train_one(const bench_case *c, const measure *share, case_result *r,
     refuse_load(r, c, reason);
 }
 
-/* Once a case has been stopped, or not begun, none is. */
+/* After a case was stopped, the others do not begin. */
 static void run_one(const bench_case *c, case_result *r, const run_state *in, int *stopped)
 {
     char reason[REASON_LENGTH];
@@ -76,14 +76,14 @@ static void run_one(const bench_case *c, case_result *r, const run_state *in, in
     sinks_end(&in->told, r);
 }
 
-/* The first case takes memory that is large enough for all: NCCL registers it once. */
+/* Makes the first case take memory that is large enough for all cases, because NCCL registers it only once. */
 static void reserve_memory(const deck *d, const host_load *load)
 {
     if (world_ranks() == 1 || d->cases == d->item[0].repeats) return;
     for (int64_t i = 0; i < d->cases; i += d->item[i].repeats) case_reserve(&d->item[i], load);
 }
 
-/* Rank 0 keeps all results while there is a record to write; else there is one at a time. */
+/* Rank 0 keeps all results if it writes a record. Otherwise memory has one result at a time. */
 static final_counts run_cases(const deck *d, const run_state *in, bool strict)
 {
     final_counts n = { .strict = strict };
@@ -104,7 +104,7 @@ static final_counts run_cases(const deck *d, const run_state *in, bool strict)
     return n;
 }
 
-/* On rank 0. False: said on stderr. */
+/* Call it on rank 0. Returns false if it fails, after printing the reason on stderr. */
 static bool open_sinks(sinks *told, record_place *place, run_source *run)
 {
     char why[2048];
@@ -120,7 +120,8 @@ static bool open_sinks(sinks *told, record_place *place, run_source *run)
     return false;
 }
 
-/* All ranks know where the journal is: any of them may be the one that says how the run ended. Collective. */
+/* Sends the place of the journal to all ranks, because any rank may print the last line after a stall. Collective over
+ * the world. */
 static void tell_watch(const record_place *place, char sentence[WATCH_SENTENCE])
 {
     sentence[0] = 0;
@@ -132,7 +133,8 @@ static void tell_watch(const record_place *place, char sentence[WATCH_SENTENCE])
     watch_leaves(sentence[0] ? sentence : NULL);
 }
 
-/* The nodes of a run tell each other of a stall in a folder by the record. Returns whether they do. Collective. */
+/* Creates a folder next to the record, in which nodes exchange what they know of a stall. Returns false if there is
+ * only one node or no folder. Collective over the world. */
 static bool open_nodes(const record_place *place, char folder[PLACE_LENGTH + PLACE_END])
 {
     folder[0] = 0;

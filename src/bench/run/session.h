@@ -1,18 +1,18 @@
-/* run/: a run and its cases, and what ranks agree on.
+/* run/: a run and its cases, and agreements between ranks.
  *
- * A run: the deck's cases one after another, counted, recorded and reported. */
+ * A run: runs the deck's cases one after another, and counts, records and reports them. */
 #pragma once
 #include "bench/facts/run_source.h"
 #include "bench/run/devices.h"
 
-/* sheet: what cases are compared with, or NULL. devices: empty where no case asks for one. Of `run` the caller gives
- * what it was started with; the rest is found. */
+/* run: the caller fills in how the program was started; session_run fills in the rest. sheet: sheet with which cases
+ * are compared, or NULL. devices: empty if no case needs a device. */
 typedef struct {
     run_source run;
     const struct machine_sheet *sheet;
     device_survey devices;
 } session;
 
-/* Collective over the world. Returns the exit status of the run: STATUS_PASSED, STATUS_FAILED, STATUS_NOTHING,
- * STATUS_STOPPED, or STATUS_REFUSED where the record cannot be written. */
+/* Runs all cases. Returns the exit status: STATUS_PASSED, STATUS_FAILED, STATUS_NOTHING, STATUS_STOPPED, or
+ * STATUS_REFUSED if the record cannot be written. Collective over the world. */
 int session_run(const session *s, const deck *d);

@@ -1,6 +1,6 @@
-/* Events go to the sinks in this order. The journal has a step before it is printed. The report speaks before the
- * record, whose failure ends the run. The line XGSW_RESULT is long, and a launcher that has been told to stop may no
- * longer take it: the record does not wait for that. */
+/* The order in which sinks receive events. The journal is before the report, so that it has each step that is printed.
+ * The report is before the record, because a failure of the record stops the run. The line XGSW_RESULT is last, because
+ * it is long and a launcher that was asked to stop may no longer accept output. */
 #include "bench/facts/sink.h"
 #include <stdio.h>
 

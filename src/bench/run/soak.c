@@ -1,4 +1,4 @@
-/* Room is address space: what no step reaches is never touched. */
+/* Sizes of the lists of a soak. Memory that no step reaches is never touched, so it costs only address space. */
 #include "bench/run/soak.h"
 #include "base/clock.h"
 #include "bench/facts/fields.h"
@@ -7,10 +7,10 @@
 #include "machine/world.h"
 #include <math.h>
 
-/* ROOM: the warm-up's steps may be so many times slower than the others, as on a machine that was busy then.
- * STEPS_GATHERED: a number of each step is brought from each rank at once. Of the journal's entry are left free
- * RANK_BYTES for each rank, its samples and single numbers, and CASE_BYTES for all else that does not grow with steps,
- * such as spans. */
+/* ROOM: factor by which warm-up steps may be slower than the others, as on a machine that was busy then.
+ * STEPS_GATHERED: steps of which one gather can bring a number from each rank. The journal's entry also needs
+ * RANK_BYTES for each rank (samples, single numbers) and CASE_BYTES for all else that does not grow with steps, such as
+ * spans. */
 enum {
     ROOM = 4,
     STEPS_GATHERED = WORLD_GATHER_MOST / sizeof(double),
@@ -18,7 +18,7 @@ enum {
     CASE_BYTES = 1 << 26
 };
 
-/* Returns the bytes of a step in the record: its numbers have 8 bytes each. */
+/* Returns the bytes of all numbers of one step, 8 for each. */
 static int64_t bytes_of_step(const case_result *r)
 {
     int64_t bytes = 0;

@@ -1,21 +1,20 @@
-/* A soak: the timed steps of a case go on until its minutes have passed and it has done its steps. */
+/* A soak: the timed steps of a case continue until its minutes have passed and its `steps` are done. */
 #pragma once
 #include "bench/facts/result.h"
 
-/* Most steps of a soak, warm-up and the deck's steps included, and these at least: what the journal's entry of its
- * case has room for on so many ranks, and a gather. */
+/* Returns the largest number of steps of a soak, warm-up included. The limits are the journal's entry of the case and
+ * the size of a gather; it is at least the number of steps in the deck. */
 int64_t soak_steps_most(const case_result *r);
-/* As the timed steps of a case begin. Of a soak: returns when they may end by this rank's clock, and makes room for as
- * many as there may be, by the fastest step of the warm-up. Else returns 0. */
+/* Call it when the timed steps begin. For a soak, returns the time on this rank's clock at which they may end, and
+ * takes memory for the number of steps that the fastest warm-up step predicts. Otherwise returns 0. */
 double soak_begin(case_result *r);
-/* Where this step comes near to the end of the room: as much again, since the other steps are so much faster than those
- * of the warm-up. Was there need of it? Called between the submission of this step and of the next: a device computes
- * meanwhile, on the host this step is longer by it. That is tolerable, since the lists are moved, not copied, but for
- * that of tally_step: less than a microsecond for each step so far, on one step of as many. Neither the median nor p90
- * sees that. */
+/* Doubles the memory of the lists (up to soak_steps_most) if this step is near their end, because steps are much faster
+ * than the warm-up. Returns whether it did. Call it after submitting the step. A device computes meanwhile; on the host
+ * the step becomes longer, by less than a microsecond for each earlier step, because all lists but one are moved and
+ * not copied. This concerns so few steps that median and p90 do not change. */
 bool soak_widen(case_result *r, int64_t step);
-/* Returns STOP_SOAKED if two steps after this one (two are submitted before all ranks know) the soak is long enough, or
- * its room ends; else 0. until: what soak_begin returned. */
+/* Returns STOP_SOAKED if the soak may stop or its memory is full two steps after this one, because ranks submit two
+ * more steps before all know; otherwise 0. until: result of soak_begin. */
 int soak_reason(const case_result *r, double until, int64_t step);
-/* Makes the lists of a soak as long as its steps. */
+/* Shortens the lists of a soak to the completed steps. */
 void soak_end(case_result *r);

@@ -1,4 +1,4 @@
-/* Reasons are signals' numbers, and larger ones for time limits. */
+/* Reasons are numbers of signals, and larger numbers for time limits. */
 #include "bench/run/stop.h"
 #include "base/clock.h"
 #include "base/interrupt.h"
@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* MARGIN_SECONDS, or a tenth of what is left if that is less: to close the case and write the record. */
+/* MARGIN_SECONDS: time for closing the case and writing the record, but at most a tenth of the remaining time. */
 enum { REASON_TIME_LIMIT = 1000, REASON_LAUNCHER = 1001, MARGIN_SECONDS = 60 };
 
-/* What a variable says, or infinity. */
+/* Returns the number in a variable, or infinity. */
 static double number_in(const char *variable)
 {
     const char *text = getenv(variable);
@@ -20,7 +20,7 @@ static double number_in(const char *variable)
     return text && end != text && !*end && value > 0.0 ? value : INFINITY;
 }
 
-/* Slurm says when the job ends, by the clock on the wall; Torque how long it may take, of which what the job did before
+/* Slurm gives the date at which the job ends. Torque gives the length of the job, and how much of it is used before
  * this run is not known here. */
 static double seconds_of_job(void)
 {

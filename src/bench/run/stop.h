@@ -1,20 +1,20 @@
-/* Why a run stops before its end: a signal that one rank got, the deck's time_limit, the launcher's. */
+/* Reasons to stop a run early: a signal to any rank, the deck's time_limit, the launcher's time limit. */
 #pragma once
 #include "plan/bench_case.h"
 
-/* By this rank's clock, in seconds. */
+/* Times in seconds on this rank's clock. */
 typedef struct {
-    double began, job_ends; /* job_ends: when the launcher's limit leaves time enough to close; infinity: no limit */
+    double began, job_ends; /* job_ends: end of the job minus time for closing; infinity if no limit */
 } stop_clock;
 
-/* A reason among all ranks': a soak is over. Others are larger. */
+/* Reason: a soak is long enough. Other reasons are larger, so a maximum over ranks prefers them. */
 enum { STOP_SOAKED = 1 };
 
-/* Of a run that begins now. */
+/* Returns the clock of a run that begins now. */
 stop_clock stop_open(void);
-/* This rank's reason to stop the case if what is asked for takes so many seconds more; 0: none. */
+/* Returns this rank's reason to stop the case if it continues for `seconds`, or 0. */
 int stop_reason(const stop_clock *s, const bench_case *c, double seconds);
-/* Any rank's, now. Collective over the world. */
+/* Returns the largest reason of all ranks to stop now, or 0. Collective over the world. */
 int stop_agreed(const stop_clock *s, const bench_case *c);
-/* "SIGTERM", "time_limit"; of 0 nothing. */
+/* Returns the words of a reason: "SIGTERM", "time_limit"; empty for 0. */
 const char *stop_words(int reason);

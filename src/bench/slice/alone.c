@@ -1,4 +1,4 @@
-/* Operands of one operation. */
+/* Places and values of the operands of one operation. */
 #include "bench/slice/alone.h"
 #include "base/fp8.h"
 #include "base/memory.h"
@@ -6,7 +6,7 @@
 #include "machine/queue/submit.h"
 #include <string.h>
 
-/* Lists the operands that have bytes, by address. Returns how many. */
+/* Lists the operands that have memory, sorted by address. Returns their number. */
 static int by_address(const op *o, int list[OP_OPERANDS])
 {
     int count = 0;
@@ -22,11 +22,11 @@ static int by_address(const op *o, int list[OP_OPERANDS])
 
 op alone_on_paper(const op *noted, size_t *bytes)
 {
-    enum { ALIGNMENT = 256 }; /* of device memory */
+    enum { ALIGNMENT = 256 }; /* of device memory in bytes */
     op o = *noted;
     arena paper;
     int list[OP_OPERANDS], count = by_address(noted, list);
-    size_t end = 0, moved = 0; /* of the overlapping operands so far: where they end, and by how much they move */
+    size_t end = 0, moved = 0; /* end of the current overlapping operands, and their displacement */
     arena_open(&paper, NULL, 0);
     *bytes = 0;
     for (int i = 0; i < o.operands; i++)
@@ -44,7 +44,7 @@ op alone_on_paper(const op *noted, size_t *bytes)
 
 /* ---- values ---- */
 
-/* Returns how many values an index may have; 0: it is no index, and zero. */
+/* Returns the number of valid values of an index; 0 if the operand is no index, and gets zeros. */
 static int64_t values_of(const op *o, const char *name, int64_t vocabulary)
 {
     const tensor *first = &o->operand[0].tensor, *second = &o->operand[1].tensor;
@@ -64,7 +64,7 @@ static void fill_indices(const filler *f, tensor t, int64_t values)
     free(index);
 }
 
-/* All elements that the tensor spans, gaps included. */
+/* Includes the gaps between rows. */
 static tensor spanned(tensor t)
 {
     return tensor_2d(t.data, t.type, 1, (int64_t)(tensor_span(&t) / dtype_bytes(t.type)));
@@ -96,7 +96,7 @@ static void fill_fp8(const filler *f, tensor t)
     }
 }
 
-/* Returns whether all elements are 1: rotations that are repeated in place, norms and moments keep their size so. */
+/* Returns whether the operand gets ones, which keep repeated rotations, norms and moments from growing. */
 static bool is_one(const op *o, const char *name)
 {
     bool rotates = o->kind == OP_ROPE_FORWARD || o->kind == OP_ROPE_BACKWARD;

@@ -1,4 +1,4 @@
-/* Slices: which ranks and operations are timed. */
+/* Selection of the ranks and operations to time. */
 #include "bench/slice/slice.h"
 #include "base/memory.h"
 #include "base/say.h"
@@ -10,7 +10,7 @@
 #include "train/measure.h"
 #include <math.h>
 
-/* Adds the computing operations of the counted step that read indices, or those that read none. */
+/* Adds the computing operations of the counted step that read indices, or those that do not. */
 static void add_work(slice *s, const preparation *noted, bool indices)
 {
     for (int i = 0; i < noted->notes; i++) {
@@ -25,7 +25,7 @@ static void add_work(slice *s, const preparation *noted, bool indices)
     }
 }
 
-/* Copy engines are taken to move what lies within an NVLink domain of the device. */
+/* Assumes that copy engines move the transfers within an NVLink domain of the device. */
 slice slice_open(const bench_case *c, int rank, double seconds)
 {
     mesh m;
@@ -55,8 +55,8 @@ void slice_close(slice *s)
     free(s->time);
 }
 
-/* Copies the times of operations that an earlier rank has, too, with as many multiprocessors left to transfers. Returns
- * whether others are left, which are NaN. */
+/* Copies times of operations that an earlier rank also has, if that rank leaves as many multiprocessors to transfers.
+ * Returns whether operations without times remain; these are NaN. */
 static bool take_known(slice *s, const slice *earlier, int ranks)
 {
     bool left = false;

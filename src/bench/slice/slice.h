@@ -1,5 +1,5 @@
-/* slice/: every distinct operation of one rank of a case of any size, timed alone on one device or on the host.
- * Transfers are not run. */
+/* slice/: --slice times every distinct operation of one rank of a case, alone on one device or on the host. The case
+ * may have any size. Transfers are not run. */
 #pragma once
 #include "bench/health/outliers.h"
 #include "bench/launch/options.h"
@@ -7,40 +7,40 @@
 #include "plan/deck/deck.h"
 #include <stdio.h>
 
-/* How operations are run: with all multiprocessors; with those that are not left to transfers; with all, next to one
- * resident block. */
+/* Conditions of a timing: on all multiprocessors; on those that are not left to transfers; on all, next to one block
+ * that stays resident, as a transfer's does. */
 typedef enum { WITH_ALL, WITH_LEFT, WITH_RESIDENT, CONDITIONS } condition;
-/* What is kept of an operation: quantiles and mean of its seconds, clock and power before and after. NaN: not measured.
- */
+/* Results for one operation: quantiles and mean of its seconds, clock (Hz) and power (W) before and after. NaN if not
+ * measured. */
 enum { MEDIAN, MEAN, P10, P90, CLOCK_BEFORE, CLOCK_AFTER, POWER_BEFORE, POWER_AFTER, SUSTAINED };
 typedef struct {
     double of[CONDITIONS][SUSTAINED];
-    bool timed;          /* by this slice_measure, as the next */
-    double pass[BLOCKS]; /* means of the passes */
+    bool timed;          /* slice_measure timed it, and filled `pass` */
+    double pass[BLOCKS]; /* mean seconds of each pass */
 } sustained;
 
-/* One rank. work: the distinct computing operations of its step, alone on paper (alone.h); `plain` of them come first,
- * and read no indices. scratch[0]: bytes for any of them. */
+/* One rank. work: the distinct computing operations of its step, on paper (alone.h). The first `plain` of them read no
+ * indices. work.scratch[0]: bytes that suffice for each of them. */
 typedef struct {
     const bench_case *given;
     int rank, stage, left, plain; /* left: multiprocessors left to transfers */
-    int passes;                   /* over all operations, at most BLOCKS; of several with all multiprocessors alone */
+    int passes;                   /* over all operations, at most BLOCKS; if several, only WITH_ALL is timed */
     int64_t layers;
-    double seconds, flops; /* that each operation runs at least; of the step */
+    double seconds, flops; /* seconds: least total time of each operation; flops: of the step */
     preparation work;
-    size_t bytes;    /* of the largest operation's operands */
+    size_t bytes;    /* operands of the largest operation */
     sustained *time; /* [work.notes] */
 } slice;
 
-/* One rank of a case, whose operations run for so many seconds. */
+/* Lists the operations of one rank of a case. seconds: least total time of each. */
 slice slice_open(const bench_case *c, int rank, double seconds);
 void slice_close(slice *s);
-/* Times all operations whose times are NaN. */
+/* Times the operations whose median WITH_ALL is NaN. If there are none, does nothing. */
 void slice_measure(slice *s);
-/* Prints the slice as a table with sums, and writes it: one object for the rank, then one for each operation. */
+/* Print the slice as a table with sums, and write it as JSON: an object for the rank, then one for each operation. */
 void slice_print(const slice *s);
 void slice_write(const slice *s, FILE *json, const char *deck_name);
 
-/* Slices of all cases of the deck, as the options say. json: NULL, or where they are written. Returns false and a
- * sentence if a case has none. */
+/* Times and prints slices of all cases, as the options say. json: receives objects, or NULL. Returns false and a
+ * sentence if a case cannot be laid out or lacks the rank. */
 bool slice_deck(const deck *d, const options *o, FILE *json, char *why, size_t length);

@@ -1,4 +1,4 @@
-/* A slice in words, and as objects. */
+/* A slice as a table, and as JSON objects. */
 #include "base/build_info.h"
 #include "base/say.h"
 #include "bench/launch/case_machine.h"
@@ -14,14 +14,13 @@ static const char *const sustained_names[SUSTAINED] = { "median",       "mean", 
 static const phase layer_phases[] = { PHASE_FORWARD, PHASE_RECOMPUTE, PHASE_BACKWARD };
 enum { LAYER_PHASES = sizeof layer_phases / sizeof *layer_phases, OPERAND_TEXT = 160 };
 
-/* Returns the published step of the cell that the case is, or NaN. */
+/* Returns the published step time of the case's recipe on this device, or NaN. */
 static double published_seconds(const bench_case *c)
 {
     const recipe_row *row = recipe_origin(c, machine_device_of(case_machine(c).kind).name);
     return row && row->step_seconds > 0.0 ? row->step_seconds : (double)NAN;
 }
 
-/* Returns the seconds of the step's computing operations. */
 static double step_seconds(const slice *s, condition with)
 {
     double seconds = 0.0;
@@ -30,7 +29,7 @@ static double step_seconds(const slice *s, condition with)
     return seconds;
 }
 
-/* Returns the seconds of one layer's phase, for one microbatch. */
+/* Returns the seconds of a phase of one layer and one microbatch. */
 static double layer_seconds(const slice *s, condition with, phase p)
 {
     double seconds = 0.0;
@@ -39,7 +38,7 @@ static double layer_seconds(const slice *s, condition with, phase p)
     return seconds / (double)(s->layers * s->given->microbatches);
 }
 
-/* "bf16[8192,4096]", and with strides "bf16[8192,4096]/4096,1"; returns text. */
+/* Writes "bf16[8192,4096]", or with strides "bf16[8192,4096]/4096,1". Returns text. */
 static const char *operand_text(const tensor *t, bool strides, char text[OPERAND_TEXT])
 {
     int used = snprintf(text, OPERAND_TEXT, "%s[", dtype_name(t->type));
@@ -118,7 +117,7 @@ static void write_rank(const slice *s, FILE *to, const char *deck_name)
     fprintf(to, "}\n");
 }
 
-/* The line of a machine sheet. It has no characters that JSON would quote. */
+/* A line of a machine sheet has no characters that JSON would escape. */
 static void write_sheet_line(const op_note *n, const sustained *t, FILE *to)
 {
     const listed_time x = listed_of(&n->op, t->of[WITH_ALL][MEAN]);

@@ -1,4 +1,4 @@
-/* Sustained runs: each operation of a slice again and again, in memory that holds the largest. */
+/* Sustained runs: repeats each operation of a slice, in memory that is large enough for the largest. */
 #include "base/clock.h"
 #include "bench/health/statistics.h"
 #include "bench/launch/case_machine.h"
@@ -8,18 +8,19 @@
 #include <math.h>
 
 enum { PAGE = 4096, SLACK = 64 << 10, BATCHES = 50, MOST_BATCHES = 400, LEAST_BATCHES = 3, MOST_RUNS = 1 << 14 };
-enum { LOAD = 5 }; /* the first operation runs so many times as long, so that clocks settle */
+enum { LOAD = 5 }; /* the first operation also runs this many times as long before it is timed, until clocks settle */
 
-/* An operation takes turns in several places, because in a step most operands are in no cache: in at least LEAST_PLACES
- * if the memory has them, in more until they have CACHE_BYTES, and in at most PLACES. */
+/* An operation alternates between several copies of its operands (places), because in a step most operands are in no
+ * cache. It has places until they fill CACHE_BYTES, but LEAST_PLACES to PLACES, and fewer if memory does not suffice.
+ */
 enum { CACHE_BYTES = 64 << 20, LEAST_PLACES = 4, PLACES = 64 };
 typedef struct {
     op at[PLACES];
     int places;
-    double seconds; /* of one run, about */
+    double seconds; /* approximate time of one run */
 } placed_op;
 
-/* One machine and its memory: [operands][filler's seed][scratch]. */
+/* One machine and its memory, which has three parts: operands, the filler's seed, scratch. */
 typedef struct {
     machine *machine;
     queue *queue;
@@ -30,7 +31,7 @@ typedef struct {
 
 static size_t padded(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
 
-/* Operations that read indices are not tried out here, where others leave their numbers. */
+/* Tunes without the operations that read indices, because here their operands would have invalid indices. */
 static bench bench_open(const slice *s, char *memory, size_t bytes, int left)
 {
     machine_options on = case_machine(s->given);
@@ -47,7 +48,6 @@ static bench bench_open(const slice *s, char *memory, size_t bytes, int left)
     return b;
 }
 
-/* The operation with operands in the place that begins there. */
 static op moved_to(const op *alone, char *place)
 {
     op o = *alone;
@@ -58,7 +58,6 @@ static op moved_to(const op *alone, char *place)
     return o;
 }
 
-/* Returns the mean seconds of so many runs. */
 static double run_batch(const bench *b, const placed_op *o, int64_t runs)
 {
     tally *t = machine_tally(b->machine);
@@ -68,7 +67,7 @@ static double run_batch(const bench *b, const placed_op *o, int64_t runs)
     return t->kind[o->at[0].kind].seconds / (double)runs;
 }
 
-/* How many places the memory has for operands of so many bytes, up to those that are wanted. */
+/* Returns the number of places for operands of `each` bytes in `room` bytes of memory. */
 static int64_t places_for(size_t each, size_t room)
 {
     int64_t wanted = CACHE_BYTES / (int64_t)each, fitting = (int64_t)(room / each);
@@ -76,8 +75,8 @@ static int64_t places_for(size_t each, size_t room)
     return wanted < fitting ? wanted : fitting;
 }
 
-/* Fills the first place and copies it to the others, which is faster. Makes no more places than so many seconds of runs
- * visit. The first run may load a kernel. */
+/* Fills the first place and copies it to the others, which is faster. Makes no more places than `seconds` of runs use.
+ * Runs twice to estimate the time, because the first run may load a kernel. */
 static placed_op placed(const bench *b, const op *alone, double seconds)
 {
     placed_op o = { .places = 1 };
@@ -99,7 +98,7 @@ static placed_op placed(const bench *b, const op *alone, double seconds)
     return o;
 }
 
-/* Runs it for so many seconds, in batches that are long beside a clock's tick. */
+/* Runs in batches that are much longer than the resolution of the clock. */
 static void sustain(const bench *b, const placed_op *o, double seconds, double to[SUSTAINED])
 {
     double part[MOST_BATCHES], fitting = seconds / BATCHES / o->seconds;
@@ -116,7 +115,7 @@ static void sustain(const bench *b, const placed_op *o, double seconds, double t
     to[POWER_BEFORE] = before.power_watts, to[POWER_AFTER] = after.power_watts;
 }
 
-/* What runs next to a resident block has run before: loading a kernel would wait for that block. */
+/* The timing next to a resident block is last, because loading a kernel would wait for that block. */
 static void time_one(const slice *s, const bench *b, condition with, sustained *time, double load)
 {
     placed_op o = placed(b, &s->work.note[time - s->time].op, s->seconds / s->passes);
@@ -127,7 +126,6 @@ static void time_one(const slice *s, const bench *b, condition with, sustained *
     machine_occupy(b->filler.kind, false);
 }
 
-/* The first operation runs longer before it is timed, for clocks to settle. */
 static void time_all(slice *s, const bench *b, condition with, int pass)
 {
     double load = pass == 0 ? LOAD * s->seconds / s->passes : 0.0;
