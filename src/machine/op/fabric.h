@@ -22,7 +22,7 @@ typedef struct group {
     int first;        /* world rank of member 0; with axis and channel it names the group on every rank */
     int dims;
     group_dim dim[GROUP_DIMS];     /* the fastest first; the counts' product is size */
-    bool apart;                    /* its transfers overlap those of other groups; else they take turns */
+    bool apart;                    /* its transfers may overlap those of other groups; else they take turns */
     void *connection;              /* of the backend, from group_connect to group_disconnect; NULL if not needed */
     int handle;                    /* communicator of machine/world.h; unused if size is 1 */
     int handle_first, handle_step; /* member i is rank handle_first + i * handle_step of it */
@@ -31,7 +31,7 @@ typedef struct group {
     uint64_t step, step_sequence; /* last step with a transfer; transfers before it (machine/prove/fault.c) */
 } group;
 
-/* Returns the group of world ranks first, first + stride, ...; rank: own position. All ranks of a communicator. */
+/* Returns the group of world ranks first, first + stride, ...; rank: own place in it. It is a whole communicator. */
 group group_line(const char *axis, int first, int stride, int size, int rank);
 /* Returns a transfer as an activity, with group and elements. */
 activity transfer_activity(const op *o);
@@ -48,7 +48,7 @@ op all_gather_op(group *g, tensor to, tensor from);
 op reduce_scatter_op(group *g, tensor x);
 /* x = sum over ranks, added in the same way; for I32 the maximum. */
 op all_reduce_op(group *g, tensor x);
-/* Part r of to [size * n] = the part for this rank of `from` [size * n] on rank r. */
+/* Part r of to [size * n] = this rank's part of `from` [size * n] on rank r. */
 op all_to_all_op(group *g, tensor to, tensor from);
 
 /* A point-to-point transfer; peer is a rank of the group. exchange_op makes at most OP_OPERANDS at once. */

@@ -82,7 +82,7 @@ op router_backward_op(router_backward_operands o, balance_args args);
 /* Row r of out [rows, h] = row source[r] / 2 of x [n, h], or 0 if source[r] is -1. */
 op permute_op(tensor out, tensor x, tensor source);
 /* Row t of out [n, h] = sum over kept choices c of weights[t, c] * row place[t, c] of y [rows, h], added in FP32 in
- * order and rounded once. Without weights [n, 2]: 1, the backward of permute. */
+ * order and rounded once. Without weights [n, 2] all are 1: the backward of permute. */
 op unpermute_forward_op(tensor out, tensor y, tensor weights, tensor place);
 /* d_y [rows, h]: 0 in unused rows; d_weights [n, 2] F32: 0 for dropped choices. */
 typedef struct {

@@ -66,7 +66,7 @@ shadow_limit limit_of_product(const op *o, const op_home *home, int which)
     return limit;
 }
 
-/* Only sums of probabilities over positions may differ; the other outputs are equal. */
+/* Only sums of probabilities over positions may differ, so only statistics have a limit. */
 shadow_limit limit_of_router(const op *o, const op_home *home, int which)
 {
     enum { STATISTICS = 6 };
