@@ -69,8 +69,7 @@ typedef struct {
 /* Returns the limit of operand `which`. The operands lie in host memory, or have no data. */
 typedef shadow_limit op_limit(const op *o, const op_home *home, int which);
 
-/* The place of FP8 values from encode_op: instead of an output (an updated one is then only read), or in addition to
- * it. */
+/* The place of FP8 values from encode_op: instead of an output (an updated one is then only read), or next to it. */
 typedef enum { ENCODED_NOT, ENCODED_INSTEAD, ENCODED_BESIDE } encoding_rule;
 
 /* The rule of an operand. name: as in kernels.h. axes: one letter for each of the first dimensions or, after a '*', of
