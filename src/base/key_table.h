@@ -2,8 +2,8 @@
 #pragma once
 #include <stddef.h>
 
-/* A table. A thing begins with its key, key_bytes of whole 8-byte integers. Things belong to the caller and stay
- * put. */
+/* A table. A thing begins with its key (key_bytes, whole 8-byte integers). Things belong to the caller and stay
+ * there. */
 typedef struct {
     size_t key_bytes;
     void **slot;
