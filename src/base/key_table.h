@@ -2,8 +2,7 @@
 #pragma once
 #include <stddef.h>
 
-/* A table. A thing begins with its key (key_bytes, whole 8-byte integers). Things belong to the caller and stay
- * there. */
+/* A table. A thing begins with its key, key_bytes of whole 8-byte integers. Things stay the caller's, and in place. */
 typedef struct {
     size_t key_bytes;
     void **slot;
