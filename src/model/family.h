@@ -15,9 +15,8 @@ typedef struct {
     int64_t heads, kv_heads, ffn, vocabulary; /* on a tensor rank; the vocabulary is padded */
     int64_t tensor_ranks;                     /* T */
     int64_t experts, expert_ranks;            /* E: experts of a layer; EP: ranks that share them */
-    int64_t expert_parts; /* expert ranks that this one stands for, part after part; 1: only itself */
-    int64_t capacity_groups,
-        expert_rows; /* this rank's groups of competing tokens; C: rows of all groups for an expert */
+    int64_t expert_parts;                 /* expert ranks that this one stands for, part after part; 1: only itself */
+    int64_t capacity_groups, expert_rows; /* groups of competing tokens; C: rows of all groups for an expert */
 } rank_extents;
 rank_extents rank_extents_of(const bench_case *c, const mesh *m);
 
