@@ -10,6 +10,8 @@ CUDA       ?= auto#     0: build without the CUDA machine; 1: stop where it cann
 CUDA_HOME  ?=#          where CUDA lies, if nvcc is not on the path
 CUDA_ARCH  ?=#          GPUs to build for, e.g. "80 90a 100"; default: 90a and what this nvcc knows of 10.0
 CUDA_PTX   ?=#          code that the driver compiles for GPUs that are not among them; default: 80; 0: none
+NCCL_DIR   ?=#          where NCCL lies, if not next to CUDA
+CUDNN_DIR  ?=#          where cuDNN lies, if not next to CUDA
 HDF5_DIR   ?=#          where HDF5 lies, if not where Debian puts it
 ONEDNN_DIR ?=#          where oneDNN lies, if not under /usr
 BUNDLE     ?= build/bundle#     the folder that `make bundle` lays out; the archive is BUNDLE.tar.xz
@@ -85,8 +87,8 @@ NVCC        := $(if $(filter 0,$(CUDA)),,$(firstword $(if $(CUDA_HOME),$(wildcar
                  $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc)))
 CUDA_FROM   := $(if $(NVCC),$(or $(CUDA_HOME),$(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))))
 NVCC_SAYS   := $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\).*/\1/p'))
-CUDA_LACKS  := $(if $(NVCC),$(strip $(foreach header,cublasLt.h nccl.h,$(if $(wildcard \
-                 $(CUDA_FROM)/include/$(header) /usr/include/$(header) /usr/local/include/$(header)),,$(header)))))
+CUDA_LACKS  := $(if $(NVCC),$(strip $(foreach header,cublasLt.h nccl.h,$(if $(wildcard $(addsuffix \
+                 /include/$(header),$(CUDA_FROM) $(NCCL_DIR) /usr /usr/local)),,$(header)))))
 # What is asked for and not there is not left out in silence.
 CUDA_WRONG  := $(or $(if $(filter-out auto 0 1,$(CUDA)),CUDA=$(CUDA) is neither auto nor 0 nor 1),\
                  $(if $(filter-out 0,$(CUDA)),$(if $(CUDA_HOME),$(if $(wildcard $(CUDA_HOME)/bin/nvcc),,\
@@ -104,7 +106,7 @@ BLACKWELL   := $(shell echo '$(NVCC_SAYS)' | awk -F. '{ n = 100 * $$1 + $$2; \
                  if (n >= 1208) print (n >= 1209 ? "100f" : "100") }')
 override CUDA_PTX := $(filter-out 0,$(or $(CUDA_PTX),$(if $(FOR_TESTS),$(call BUILT_FOR,compute),80)))
 override CUDA_ARCH := $(or $(CUDA_ARCH),$(call BUILT_FOR,sm),90a $(if $(FOR_TESTS),,$(BLACKWELL)))
-HAS_CUDNN   := $(if $(NVCC),$(wildcard $(CUDA_FROM)/include/cudnn_backend.h /usr/include/cudnn_backend.h))
+HAS_CUDNN   := $(if $(NVCC),$(wildcard $(addsuffix /include/cudnn_backend.h,$(CUDA_FROM) $(CUDNN_DIR) /usr)))
 GIT         := $(if $(wildcard .git),git --no-optional-locks,false)
 COMMIT      := $(or $(shell $(GIT) rev-parse HEAD 2>/dev/null),unknown)
 DIRTY       := $(if $(shell $(GIT) status --porcelain -- src Makefile 2>/dev/null),1,0)
@@ -143,7 +145,7 @@ CFLAGS   := -std=c11 -D_GNU_SOURCE $(OPTIMIZE) -march=$(MARCH) -fopenmp -fno-mat
             $(if $(filter 1,$(WERROR)),-Werror) \
             $(if $(findstring MPICH,$(MPI_NAME)),-Wno-stringop-overflow)
 CPPFLAGS := -Isrc -DXGSW_SHARED="static inline" -DXGSW_EXTERN=extern $(HDF5_CFLAGS) $(call FROM_DIR,$(ONEDNN_DIR)) \
-            $(call FROM_DIR,$(CUDA_FROM))
+            $(foreach folder,$(NCCL_DIR) $(CUDNN_DIR) $(CUDA_FROM),$(call FROM_DIR,$(folder)))
 LIBS     := $(HDF5_LIBS) $(call LIBS_DIR,$(ONEDNN_DIR)) -ldnnl -lm
 # In a bundle, the program and all libraries search lib/, lib/absent/ (run/bundle) and MPI's mpi/lib/.
 LIBS     += $(if $(filter 1,$(PORTABLE)),-Wl$(,)--disable-new-dtags -Wl$(,)-rpath$(,)$(subst $() ,:,$(foreach folder,\
@@ -153,7 +155,8 @@ COMPILE   = $(MPICC) $(CFLAGS) $(CPPFLAGS) -MMD -MP -c
 CUDA_FLAGS := -DXGSW_CUBLASLT='"libcublasLt.so.$(firstword $(subst ., ,$(NVCC_SAYS)))"' \
               -DXGSW_NCCL='"libnccl.so.2"' -DXGSW_CUDNN='"libcudnn.so.9"' -DXGSW_NVML='"libnvidia-ml.so.1"'
 CUDA_LIBS  := $(if $(NVCC),-L$(CUDA_FROM)/lib64 -L$(CUDA_FROM)/lib -lcudart_static -ldl -lpthread -lrt \
-               -Wl$(,)-rpath$(,)'$$ORIGIN/lib':$(CUDA_FROM)/lib64:$(CUDA_FROM)/lib)
+               -Wl$(,)-rpath$(,)'$$ORIGIN/lib'$(subst $() ,,$(foreach folder,$(CUDA_FROM)/lib64 $(CUDA_FROM)/lib \
+               $(addsuffix /lib,$(NCCL_DIR) $(CUDNN_DIR)),:$(folder))))
 NVCC_FLAGS := -std=c++17 -O3 --fmad=false $(if $(filter 1,$(WERROR)),-Werror all-warnings) -Xptxas -v \
               -Xcompiler -Wall,-Wextra,-fno-exceptions,-fno-threadsafe-statics \
               $(foreach arch,$(CUDA_ARCH),-gencode arch=compute_$(arch),code=sm_$(arch)) \
