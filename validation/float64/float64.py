@@ -5,7 +5,7 @@
 
 Weights start as the exact float32 values of the definitions; everything after that is float64, and with the deck's
 `precision = fp32` nothing is rounded. With `bf16` and `fp8` the values that operations leave are, to BF16, where
-../../src/README.md says so, gradients of weights and the optimizer's numbers excepted; with `fp8` the block products
+../../src/ROUNDING.md says so, gradients of weights and the optimizer's numbers excepted; with `fp8` the block products
 multiply what fp8.py makes of their operands. The network is model.py.
 
 NAME.curve: a `#` line; `STEP LOSS GRADNORM` for every step, warm-up included (the loss before the
