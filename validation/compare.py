@@ -23,9 +23,9 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from validate import libraries  # noqa: E402
 
-libraries.need("matplotlib", "jinja2", "scipy")
+libraries.need("scipy")
 
-from validate import comparison, forest, sides  # noqa: E402
+from validate import comparison, sides  # noqa: E402
 from validate.record import Unreadable  # noqa: E402
 
 
@@ -50,24 +50,27 @@ def read_arguments():
     return parser.parse_args()
 
 
-def numbers(row):
-    """Ratio, interval and ratio by the mean in words."""
-    return ["n/a" if row[name] is None else f"{row[name]:.3f}" for name in ("ratio", "low", "high", "ratio_by_mean")]
+HEAD = ("case", "ratio", "from", "to", "by mean", "runs", "word", "note")
+
+
+def words_of(row):
+    """A line of the table that is printed."""
+    numbers = ["n/a" if row[name] is None else f"{row[name]:.3f}" for name in ("ratio", "low", "high", "ratio_by_mean")]
+    return (row["case"], *numbers, f"{row['runs_baseline']} + {row['runs']}", row["word"], "; ".join(row["notes"]))
 
 
 def print_rows(found, markdown):
-    rows = [(row["case"], *numbers(row), f"{row['runs_baseline']} + {row['runs']}", row["word"], "; ".join(row["notes"]))
-            for row in found["cases"]]
-    head = ("case", "ratio", "from", "to", "by mean", "runs", "word", "note")
+    rows = [HEAD, *map(words_of, found["cases"])]
     if markdown:
-        rows = [head, ["---"] * len(head), *rows]
-        print("\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows) + "\n")
+        rows.insert(1, ["---"] * len(HEAD))
+        lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows] + [""]
     else:
-        widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
-        print("\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in (head, *rows)))
+        widths = [max(map(len, column)) for column in zip(*rows)]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+    print("\n".join(lines))
     print("Differs: " + found["differs"])
     if found["left_out"]:
-        print(f"Left out: {found['left_out']} of the cases, SKIPPED by both")
+        print(f"Left out: {found['left_out']} of the cases, SKIPPED by all")
     print()
 
 
@@ -87,9 +90,10 @@ def write_all(options, every):
         write_csv(options.csv, every)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
-            settings = {name: getattr(options, name) for name in ("tolerance", "between", "history")}
-            json.dump({**settings, "comparisons": every}, file, indent=1, allow_nan=False)
+            json.dump({**vars(options), "comparisons": every}, file, indent=1, allow_nan=False)
     if options.html:
+        libraries.need("matplotlib", "jinja2")
+        from validate import forest
         with open(options.html, "w", encoding="utf-8") as file:
             file.write(forest.page(every, options))
 

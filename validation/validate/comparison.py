@@ -10,60 +10,63 @@ STATUS = {"FASTER": 0, "AS FAST": 0, "UNDECIDED": 4, "NOT COMPARABLE": 3, "SLOWE
 NUMBERS = ("ratio", "low", "high", "ratio_by_mean", "low_by_mean", "high_by_mean")
 
 
-def logs_of(side, key, which):
-    """Log speeds of a side's launches of a case: 0 by the mean, 1 by the median."""
-    return [launch.logs[which] for launch in side.cases.get(key, ()) if launch.logs]
+def logs_of(side, key):
+    """Log speeds of a side's launches of a case: those by the mean, those by the median."""
+    return list(zip(*(launch.logs for launch in side.cases.get(key, ()) if launch.logs)))
 
 
-def prior(which, key, baseline, history, between):
-    """From the earlier runs that can be compared and are not the baseline's own."""
-    earlier = [x.logs[which] for x in history.cases.get(key, ()) if not x.wrong and x.digest not in baseline.digests] \
-        if history else []
-    return ratios.prior_of(between, earlier)
+def earlier_of(history, key, baseline):
+    """The launches of the history that can be compared and are not the baseline's own."""
+    launches = history.cases.get(key, ()) if history else ()
+    return [x.logs for x in launches if not x.wrong and x.digest not in baseline.digests]
 
 
 def notes_of(word, intervals, tolerance):
     """What a reader must know of the word."""
-    mean, median = intervals
-    if word in ("SLOWER", "UNDECIDED") and median.word(tolerance) != word:
+    if word in ("SLOWER", "UNDECIDED") and intervals[1].word(tolerance) != word:
         yield f"{word.lower()} by stalls: the mean, not the median"
     if word == "UNDECIDED":
         runs = ratios.runs_that_decide(intervals, tolerance)
-        yield f"{runs} runs a side would decide" if runs else f"too near to the {tolerance:.3g} allowed"
-    known = max(intervals, key=lambda x: x.prior.deviation).prior
+        yield f"{runs} runs a side would decide" if runs else f"too near to the {100 * tolerance:g} % allowed"
+    known = max((i.prior for i in intervals), key=lambda prior: prior.deviation)
     if known.seen:
-        yield f"earlier runs deviate by {known.deviation:.2%}, {known.degrees} degrees of freedom"
-    unusual = max(mean.unusual, median.unusual)
+        yield f"earlier runs deviate by {100 * known.deviation:.2g} %, with {known.degrees} degrees of freedom"
+    unusual = max(i.unusual for i in intervals)
     if unusual:
-        assumed = "that of --history" if known.seen else f"--between {known.deviation:g}"
-        yield f"{assumed} is too small: these runs deviate by {unusual:.2%}"
+        assumed = "that of the history" if known.seen else f"--between {known.deviation:g}"
+        yield f"{assumed} is too small: these runs deviate by {100 * unusual:.2g} %"
 
 
-def compare_case(baseline, candidate, keys, options, history):
+def measured(here, there, intervals):
+    """The numbers of a row; here, there: log speeds by mean and median."""
+    middle = sum(here[1]) / len(here[1])
+    return {**dict(zip(NUMBERS, (*intervals[1].ratios, *intervals[0].ratios))),
+            "baseline_tokens_per_second": math.exp(middle),
+            "tokens_per_second": math.exp(middle + intervals[1].difference),
+            "launches": [math.exp(x - middle) for x in there[1]]}
+
+
+def compare_case(both, keys, options, history):
     """One row of the comparison; numbers that are not there are None."""
-    key, wrong = keys[0] or keys[1], sides.unlike(baseline, candidate, keys)
-    row = {"case": sides.title(key), **dict(zip(("workload", "size", "precision"), key[0])), **dict.fromkeys(NUMBERS)}
-    row.update(runs_baseline=0, runs=0, baseline_tokens_per_second=None, tokens_per_second=None, launches=[])
-    here, there = ([logs_of(side, key, which) for which in (0, 1)] for side in (baseline, candidate))
-    intervals = []
-    if not wrong and here[0] and there[0]:
-        intervals = [ratios.interval(here[i], there[i], prior(i, key, baseline, history, options.between))
-                     for i in (0, 1)]
-        row.update(zip(NUMBERS, (*intervals[1].ratios, *intervals[0].ratios)))
-        middle = sum(here[1]) / len(here[1])
-        row.update(runs_baseline=len(here[1]), runs=len(there[1]), launches=[math.exp(x - middle) for x in there[1]],
-                   baseline_tokens_per_second=math.exp(middle),
-                   tokens_per_second=math.exp(middle + intervals[1].difference))
-    wrong = wrong or sides.fault(baseline, key) or sides.fault(candidate, key)
+    key, wrong, intervals = keys[0] or keys[1], sides.fault(both, keys), []
+    runs = [len(side.cases.get(key, ())) for side, key in zip(both, keys)]
+    row = {"case": sides.title(key), **dict(zip(("workload", "size", "precision"), key[0])),
+           "runs_baseline": runs[0], "runs": runs[1], **dict.fromkeys(NUMBERS),
+           "baseline_tokens_per_second": None, "tokens_per_second": None, "launches": []}
+    here, there = (logs_of(side, key) for side in both)
+    if here and there:
+        earlier = list(zip(*earlier_of(history, key, both[0]))) or [(), ()]
+        intervals = [ratios.interval(*logs, ratios.prior_of(options.between, before))
+                     for *logs, before in zip(here, there, earlier)]
+        row.update(measured(here, there, intervals))
     word = "NOT COMPARABLE" if wrong else ratios.worst(i.word(options.tolerance) for i in intervals)
-    notes = [wrong] if wrong else list(notes_of(word, intervals, options.tolerance))
-    return {**row, "word": word, "notes": notes}
+    return {**row, "word": word, "notes": [wrong] if wrong else list(notes_of(word, intervals, options.tolerance))}
 
 
-def is_left_out(baseline, candidate, keys):
-    """A case that no launch of either side ran, because it needs more ranks or other devices."""
-    launches = [x for side, key in zip((baseline, candidate), keys) for x in side.cases.get(key, ())]
-    return None not in keys and all(launch.skipped for launch in launches)
+def was_run(both, keys):
+    """Did a launch of either side run the case? It may need more ranks than both have."""
+    launches = [launch for side, key in zip(both, keys) for launch in side.cases.get(key, ())]
+    return not all(launch.wrong.startswith("SKIPPED") for launch in launches)
 
 
 def geometric_mean(rows, name):
@@ -73,23 +76,10 @@ def geometric_mean(rows, name):
 
 def word_of(rows):
     """The worst case's word. A case that cannot be compared leaves the whole undecided at best."""
-    words = {row["word"] for row in rows}
-    comparable = words - {"NOT COMPARABLE"}
-    if not comparable:
+    words = [row["word"] for row in rows]
+    if set(words) <= {"NOT COMPARABLE"}:
         return "NOT COMPARABLE"
-    return ratios.worst(comparable | ({"UNDECIDED"} if words - comparable else set()))
-
-
-def compare(baseline, candidate, options, history=None):
-    """All that is known of one candidate, as --json has it."""
-    every = [keys for keys in sides.pairs(baseline, candidate)]
-    rows = [compare_case(baseline, candidate, keys, options, history) for keys in every
-            if not is_left_out(baseline, candidate, keys)]
-    found = {"baseline": baseline.name, "candidate": candidate.name, "word": word_of(rows), "cases": rows,
-             "left_out": len(every) - len(rows), "differs": sides.differences(baseline, candidate),
-             "geometric_mean": geometric_mean(rows, "ratio"),
-             "geometric_mean_by_mean": geometric_mean(rows, "ratio_by_mean")}
-    return {**found, "summary": summary(found)}
+    return ratios.worst("UNDECIDED" if word == "NOT COMPARABLE" else word for word in words)
 
 
 def summary(found):
@@ -101,3 +91,14 @@ def summary(found):
         return text
     part = f" of {len(rows) - words['NOT COMPARABLE']}" if words["NOT COMPARABLE"] else ""
     return f"{text}; geometric mean {found['geometric_mean']:.3f}{part}, by the mean {found['geometric_mean_by_mean']:.3f}"
+
+
+def compare(baseline, candidate, options, history=None):
+    """All that is known of one candidate, as --json has it."""
+    both, every = (baseline, candidate), list(sides.pairs(baseline, candidate))
+    rows = [compare_case(both, keys, options, history) for keys in every if was_run(both, keys)]
+    found = {"baseline": baseline.name, "candidate": candidate.name, "word": word_of(rows), "cases": rows,
+             "left_out": len(every) - len(rows), "differs": sides.differences(*both),
+             "geometric_mean": geometric_mean(rows, "ratio"),
+             "geometric_mean_by_mean": geometric_mean(rows, "ratio_by_mean")}
+    return {**found, "summary": summary(found)}
