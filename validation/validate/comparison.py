@@ -18,7 +18,7 @@ def logs_of(side, key):
 def earlier_of(history, key, baseline):
     """The launches of the history that can be compared and are not the baseline's own."""
     launches = history.cases.get(key, ()) if history else ()
-    return [x.logs for x in launches if not x.wrong and x.digest not in baseline.digests]
+    return [x.logs for x in launches if not x.wrong and x.record not in baseline.records]
 
 
 def notes_of(word, intervals, tolerance):

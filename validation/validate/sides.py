@@ -1,7 +1,6 @@
 """The sides of a comparison: what launches, each a record, show of each case, and in what two sides differ."""
 
 import glob
-import hashlib
 import os
 from dataclasses import dataclass
 
@@ -24,13 +23,13 @@ class Launch:
     logs: list              # log speed by mean and by median, averaged over the repeats; empty: there is none
     wrong: str              # why it cannot be compared; empty: it can
     facts: dict             # layout, program and machine
-    digest: str             # of the record
+    record: int             # identity of its record
 
 
 @dataclass
 class Side:
     name: str
-    digests: dict           # of its records -> their paths
+    records: dict           # identities -> paths
     cases: dict             # (work, which of several in one record) -> launches
 
 
@@ -62,17 +61,23 @@ def facts_of(p, case):
     return dict(zip(names, map(str, found))) | {name: p.get(key, "").split(",")[0] for name, key in WHERE.items()}
 
 
-def launches_of(path, digest):
+def identity(record):
+    """A number of a launch: no two launches begin in the same second and have equal step times."""
+    steps = [case["steps/step_seconds"].tobytes() for case in record.cases if case.ran]
+    return hash((record.provenance["started"], *steps))
+
+
+def launches_of(record):
     """(work, which of several) -> what one record has of the case."""
-    record, found = read_record(path), {}
-    against = contradiction(record)
+    found, against = {}, contradiction(record)
     for group in views.repeats(record.cases):
         work = views.work(group[0])
         wrong = f"contradicts itself: {against}" if against else next(filter(None, map(reason, group)), "")
         passed = not against and all(case.settings["verdict"] == "PASSED" for case in group)
         logs = np.log([views.speed(case) for case in group]).mean(axis=0).tolist() if passed else []
         key = tuple(work.values()), sum(other[0] == tuple(work.values()) for other in found)
-        found[key] = Launch(work, logs, wrong, {} if against else facts_of(record.provenance, group[0]), digest)
+        found[key] = Launch(work, logs, wrong, {} if against else facts_of(record.provenance, group[0]),
+                            identity(record))
     return found
 
 
@@ -81,12 +86,11 @@ def read_side(path, name):
     side = Side(name, {}, {})
     for file in sorted(glob.glob(os.path.join(glob.escape(path), "*.h5"))) if os.path.isdir(path) else [path]:
         try:
-            with open(file, "rb") as content:
-                digest = hashlib.sha256(content.read()).hexdigest()
-            if digest in side.digests:
-                raise Unreadable(f"it is a copy of {side.digests[digest]}, and one launch counts once")
-            side.digests[digest] = file
-            for key, launch in launches_of(file, digest).items():
+            record = read_record(file)
+            if identity(record) in side.records:
+                raise Unreadable(f"it is a copy of {side.records[identity(record)]}, and one launch counts once")
+            side.records[identity(record)] = file
+            for key, launch in launches_of(record).items():
                 side.cases.setdefault(key, []).append(launch)
         except (Unreadable, OSError, KeyError, TypeError, ValueError, IndexError) as error:
             raise Unreadable(f"{file} cannot be used: {error}") from None
