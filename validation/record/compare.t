@@ -178,7 +178,7 @@ def spreadsheets(tap, sample):
 
 
 DECK = ("a test\nof comparisons\n" + runs.SHAPE.format(128).replace("check = off\n", "")
-        + "[llama3.1-8b]\nwarmup = 10\nsteps = 100\n")
+        + "[llama3.1-8b]\nwarmup = 10\nsteps = 40\n")
 
 
 def launches(count, ranks):

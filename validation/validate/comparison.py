@@ -89,8 +89,9 @@ def summary(found):
     text = f"{found['candidate']} against {found['baseline']}: {count(len(rows), 'case')}: {counts}"
     if not found["geometric_mean"]:
         return text
+    means = [f"{found[name]:.3f}" for name in ("geometric_mean", "geometric_mean_by_mean")]
     part = f" of {len(rows) - words['NOT COMPARABLE']}" if words["NOT COMPARABLE"] else ""
-    return f"{text}; geometric mean {found['geometric_mean']:.3f}{part}, by the mean {found['geometric_mean_by_mean']:.3f}"
+    return f"{text}; geometric mean {means[0]}{part}, by the mean {means[1]}"
 
 
 def compare(baseline, candidate, options, history=None):

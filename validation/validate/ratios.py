@@ -32,8 +32,8 @@ def prior_of(between, earlier=()):
 
 @dataclass(frozen=True)
 class Interval:
-    """The logarithm of a ratio of speeds. Runs of both sides deviate by s; unusual is the deviation that they show if it
-    is more than the prior lets expect, otherwise 0."""
+    """The logarithm of a ratio of speeds. Runs of both sides deviate by s; unusual is the deviation that they show if
+    it is more than the prior lets expect, otherwise 0."""
 
     difference: float
     s: float
