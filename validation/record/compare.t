@@ -177,8 +177,8 @@ def spreadsheets(tap, sample):
            and column("ranks", "rank_seconds") == np.concatenate(spent).tolist(), "--csv cases, steps and ranks", found)
 
 
-DECK = ("a test\nof comparisons\n" + runs.SHAPE.format(128).replace("check = off\n", "")
-        + "[llama3.1-8b]\nwarmup = 10\nsteps = 40\n")
+SHAPE = runs.SHAPE.format(128).replace("check = off\n", "").replace("global_batch = 4", "global_batch = 16")
+DECK = ("a test\nof comparisons\n" + SHAPE + "[llama3.1-8b]\nwarmup = 5\nsteps = 20\n")
 
 
 def launches(count, ranks):
