@@ -5,6 +5,7 @@ published ones.
     validation/validate.py gsw.h5 [--tolerance PART] [--reference CELLS.csv] [--log OUTPUT]
                               [--deck-with XGSW]
     validation/validate.py --recover gsw.h5.journal-1      first makes a record of what a killed run left
+    validation/validate.py gsw.h5 --csv cases|steps|ranks  prints a table of it, and validates nothing
 
 One line a case, its findings below it, and PASSED or FAILED at the end; PASSED says that the record is consistent,
 whatever it says of its cases (VALID, ACCEPTED), and how many could be compared; INCOMPLETE that its run ended early.
@@ -18,6 +19,7 @@ import argparse
 import os
 import sys
 import warnings
+from dataclasses import dataclass
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
@@ -25,8 +27,8 @@ from validate import libraries  # noqa: E402
 
 libraries.need()
 
-from validate import checks, printed, recover, reference, resolved  # noqa: E402
-from validate.findings import count  # noqa: E402
+from validate import checks, printed, recover, reference, resolved, tables  # noqa: E402
+from validate.findings import Findings, count  # noqa: E402
 from validate.record import Unreadable, read_record  # noqa: E402
 
 
@@ -53,6 +55,7 @@ def read_arguments():
                         "says, of a case that a kill ended its step lines")
     parser.add_argument("--deck-with", metavar="XGSW", help="a program that resolves the recorded deck anew; what "
                         "differs from the record is a finding")
+    parser.add_argument("--csv", choices=tables.TABLES, help="print this table of the record as CSV, and nothing else")
     return parser.parse_args()
 
 
@@ -133,23 +136,28 @@ def check_output(output, record, of_case):
             for case in record.cases if case.ran and output}
 
 
-def print_failed(total, failing):
-    print(f"FAILED: {count(total, 'finding')} in {', '.join(failing)}")
-    return 1
+@dataclass
+class Report:
+    """What was found in a record: as a whole, in each case by its name; each case's line and whether it was held
+    against a published cell; is the file the one that its run named?"""
+
+    whole: Findings
+    of_case: dict
+    judged: dict
+    same_file: bool
+
+    @property
+    def total(self):
+        return sum(len(f.sentences) for f in (self.whole, *self.of_case.values()))
+
+    @property
+    def failing(self):
+        names = [name for name, f in self.of_case.items() if f.sentences]
+        return ["the record as a whole"] * bool(self.whole.sentences) + names
 
 
-def print_sound(record, compared, more):
-    """The last line of a record without findings; the status."""
-    ran, missing = [case for case in record.cases if case.ran], checks.missing(record)
-    valid = sum(case.settings["validity"] == "VALID" for case in ran)
-    word = f"INCOMPLETE: {'; '.join(missing)};" if missing else "PASSED:"
-    print(f"{word} {count(len(ran), 'case')} recomputed, {valid} of them VALID, {compared} compared with a published "
-          f"cell{more}")
-    return 75 if missing else 0
-
-
-def report(arguments, record, rows, output):
-    """Prints all of it, first what is wrong with the record as a whole, which may explain the rest; the status."""
+def examine(arguments, record, rows, output):
+    """All findings about a record, by its own numbers, its deck, its output, and published cells."""
     whole, of_case = checks.check_all(record)
     if arguments.deck_with:
         checks.attempt(resolved.check, whole, arguments.deck_with, record, of_case)
@@ -160,16 +168,37 @@ def report(arguments, record, rows, output):
     judged = {case.name: judge(case, of_case[case.name], rows, said.get(case.name), arguments.tolerance)
               for case in record.cases}
     same_file = bool(output) and printed.check_sha256(arguments.record, output, "recovered" in record.root, whole)
+    return Report(whole, of_case, judged, same_file)
+
+
+def print_last(record, report, resolved_anew):
+    """The last line; the status."""
+    if report.total:
+        print(f"FAILED: {count(report.total, 'finding')} in {', '.join(report.failing)}")
+        return 1
+    ran, missing = [case for case in record.cases if case.ran], checks.missing(record)
+    valid = sum(case.settings["validity"] == "VALID" for case in ran)
+    compared = sum(held for _, held in report.judged.values())
+    more = "; SHA-256 as printed" * report.same_file + "; deck resolved anew" * resolved_anew
+    word = f"INCOMPLETE: {'; '.join(missing)};" if missing else "PASSED:"
+    print(f"{word} {count(len(ran), 'case')} recomputed, {valid} of them VALID, {compared} compared with a published "
+          f"cell{more}")
+    return 75 if missing else 0
+
+
+def print_report(arguments, record, report):
+    """First what is wrong with the record as a whole, which may explain the rest; the status."""
     print_opening(arguments.record, record)
-    for sentence in whole.sentences:
+    for sentence in report.whole.sentences:
         print(sentence)
-    for name, (line, _) in judged.items():
-        print("\n    ".join((line, *of_case[name].sentences)))
-    failing = ["the record as a whole"] * bool(whole.sentences) + [name for name, f in of_case.items() if f.sentences]
-    total = sum(len(f.sentences) for f in (whole, *of_case.values()))
-    compared = sum(held for _, held in judged.values())
-    more = "; SHA-256 as printed" * same_file + "; deck resolved anew" * bool(arguments.deck_with)
-    return print_failed(total, failing) if total else print_sound(record, compared, more)
+    for name, (line, _) in report.judged.items():
+        print("\n    ".join((line, *report.of_case[name].sentences)))
+    return print_last(record, report, bool(arguments.deck_with))
+
+
+def print_csv(record, name):
+    tables.write(record, name, sys.stdout)
+    return 0
 
 
 def main():
@@ -178,7 +207,8 @@ def main():
     arguments = read_arguments()
     record, rows, output = read_all(arguments)
     try:
-        status = report(arguments, record, rows, output)
+        status = print_csv(record, arguments.csv) if arguments.csv else \
+            print_report(arguments, record, examine(arguments, record, rows, output))
         sys.stdout.flush()
         return status
     except resolved.Unusable as error:

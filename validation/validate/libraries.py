@@ -1,22 +1,34 @@
-"""h5py and numpy: those of this python, else of Debian's own python3, else a sentence that says how to get them."""
+"""The Python packages that the programs here need: those of this python, else of Debian's own python3, else a sentence
+that says how to get them."""
 
 import os
 import sys
+from importlib import import_module
 
 DEBIAN = "/usr/bin/python3"
-ADVICE = "needs h5py and numpy for python3. On Debian and Ubuntu: sudo apt install python3-h5py"
+PACKAGES = {"h5py": "python3-h5py", "numpy": "python3-numpy", "matplotlib": "python3-matplotlib",
+            "jinja2": "python3-jinja2", "scipy": "python3-scipy"}
 
 
-def need():
-    """Returns if both can be imported; otherwise starts over with Debian's python3, or ends with status 2."""
+def is_missing(name):
+    try:
+        import_module(name)
+    except ImportError:
+        return True
+    return False
+
+
+def need(*more):
+    """Returns if h5py, numpy and these can be imported; otherwise starts over with Debian's python3, or ends with
+    status 2."""
     # A record is replaced, never changed: no lock is needed, and some file systems have none.
     os.environ.setdefault("HDF5_USE_FILE_LOCKING", "FALSE")
-    try:
-        import h5py, numpy  # noqa: F401, E401
-    except ImportError as missing:
-        if sys.executable != DEBIAN and os.access(DEBIAN, os.X_OK):
-            sys.stdout.flush()
-            os.execv(DEBIAN, [DEBIAN, *sys.argv])
-        name = os.path.basename(sys.argv[0])
-        print(f"{name} {ADVICE} ({missing})", file=sys.stderr)
+    missing = list(filter(is_missing, ("h5py", "numpy", *more)))
+    if missing and sys.executable != DEBIAN and os.access(DEBIAN, os.X_OK):
+        sys.stdout.flush()
+        os.execv(DEBIAN, [DEBIAN, *sys.argv])
+    if missing:
+        packages = " ".join(PACKAGES[name] for name in missing)
+        print(f"{os.path.basename(sys.argv[0])} needs {' and '.join(missing)} for python3. On Debian and Ubuntu: "
+              f"sudo apt install {packages}", file=sys.stderr)
         sys.exit(2)

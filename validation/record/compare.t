@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+"""compare.py: words and statuses of invented launches, how often intervals hold the true ratio, and records that differ
+by a factor; validate.py --csv. The long part compares launches of one deck on all cores and on half of them. TAP."""
+
+import argparse
+import contextlib
+import csv
+import io
+import itertools
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import runs
+import compare
+import h5py
+import numpy as np
+from program import Tap
+from scaled import scaled
+from validate import comparison, ratios, sides, tables, views
+from validate.record import read_record
+
+UNITS = os.environ.get("XGSW_UNITS", os.path.join(runs.TOP, os.environ.get("BUILD", "build/mpicc"), "units"))
+SCRIPT = os.path.join(runs.TOP, "validation", "validate.py")
+DRAWS = 2000
+NUMBER = itertools.count()
+
+
+def options(**more):
+    return argparse.Namespace(**{"tolerance": 0.05, "between": 0.02, **more})
+
+
+def launch(work, speed, stall=1.0, wrong=""):
+    return sides.Launch(work, [math.log(speed / stall), math.log(speed)], wrong, {"layout": "T2"}, next(NUMBER))
+
+
+def side(name, **cases):
+    """Of each workload: speeds of its launches, or launches' arguments."""
+    works = {workload: {name: 1 for name in views.WORK} | {"workload": workload} for workload in cases}
+    return sides.Side(name, {}, {(tuple(work.values()), 0): [
+        launch(work, *(value if isinstance(value, tuple) else (value,))) for value in cases[workload]]
+        for workload, work in works.items()})
+
+
+REFERENCE = (99.5, 100, 100.5)
+FASTER, AS_FAST, UNDECIDED, SLOWER = ([factor * x for x in REFERENCE] for factor in (1.1, 1, 0.95, 0.85))
+# Launches of the candidate, its word, and a note.
+WORDS = (
+    (FASTER, "FASTER", ""), (AS_FAST, "AS FAST", ""), (SLOWER, "SLOWER", ""),
+    (UNDECIDED, "UNDECIDED", "too near to the 5 % allowed"), ([97, 96, 98], "UNDECIDED", "runs a side would decide"),
+    ([(x, 1.2) for x in AS_FAST], "SLOWER", "slower by stalls: the mean, not the median"),
+    ([110, 100, 91], "UNDECIDED", "--between 0.02 is too small: these runs deviate by 6.7 %"),
+    ([(100,), (100, 1, "NOT VALID: spread: a"), (101,)], "NOT COMPARABLE", "offer: 1 of 3 NOT VALID: spread: a"),
+)
+# Cases of the candidate, its word as a whole and the status.
+WHOLES = (
+    ({"a": FASTER, "b": FASTER}, "FASTER", 0), ({"a": FASTER, "b": AS_FAST}, "AS FAST", 0),
+    ({"a": FASTER, "b": UNDECIDED}, "UNDECIDED", 4), ({"a": SLOWER, "b": UNDECIDED}, "SLOWER", 1),
+    ({"a": FASTER}, "UNDECIDED", 4), ({"a": SLOWER}, "SLOWER", 1), ({"c": FASTER}, "NOT COMPARABLE", 3),
+)
+
+
+def words(tap):
+    for launches, word, note in WORDS:
+        row = comparison.compare(side("base", a=REFERENCE), side("offer", a=launches), options())["cases"][0]
+        tap.ok(row["word"] == word and note in "; ".join(row["notes"]) and bool(note) == bool(row["notes"]),
+               f"{word}: {note or launches}", row)
+    for cases, word, status in WHOLES:
+        found = comparison.compare(side("base", a=REFERENCE, b=REFERENCE), side("offer", **cases), options())
+        tap.ok(found["word"] == word and comparison.STATUS[word] == status,
+               f"{word}: {', '.join(row['word'] for row in found['cases'])}", found)
+    both = [ratios.interval(np.log(REFERENCE), np.log([97, 96, 98]), ratios.prior_of(0.02))] * 2
+    runs_needed = ratios.runs_that_decide(both, 0.05)
+    tap.ok([both[0].word(0.05, (n, n)) for n in (runs_needed - 1, runs_needed)] == ["UNDECIDED", "AS FAST"],
+           f"{runs_needed} runs decide, one less does not")
+
+
+def history(tap):
+    """By hand: earlier logs 0, 0.1 and 0.2 deviate by 0.1 with 2 degrees; runs 0 and 0.1 against 0.3 add 1 degree and
+    squares of 0.005: s^2 = (2 x 0.01 + 0.005) / 3, and Student's t of 3 degrees is 3.182446 at 97.5 %."""
+    base, earlier = (side(name, a=np.exp(logs)) for name, logs in (("base", [0, 0.1]), ("history", [0, 0.1, 0.2])))
+    (key, launches), = base.cases.items()
+    base.records[launches[0].record] = "a.h5"
+    earlier.cases[key] += [launches[0], launch(launches[0].work, 9, 1, "NOT VALID")]      # neither counts
+    row, = comparison.compare(base, side("offer", a=np.exp([0.3])), options(), earlier)["cases"]
+    half = 3.182446 * math.sqrt(0.025 / 3 * 1.5)
+    tap.ok(math.isclose(math.log(row["high"]), 0.25 + half, rel_tol=1e-6), "the history's deviation replaces --between",
+           row)
+
+
+def simulate(deviation, ratio, seed):
+    """Intervals of 3 + 3 launches with that true ratio and deviation between runs."""
+    draws = np.random.default_rng(seed).normal(0, deviation, (DRAWS, 2, 3))
+    return [ratios.interval(first, second + math.log(ratio), ratios.prior_of(0.02)) for first, second in draws]
+
+
+def coverage(tap):
+    least = 0.95 - 2 * math.sqrt(0.95 * 0.05 / DRAWS)
+    for percent in (0.5, 1, 2, 4):
+        found = simulate(percent / 100, 0.97, seed=1)
+        holds = [x.ratios[1] <= 0.97 <= x.ratios[2] for x in found]
+        honest = np.mean([h or x.unusual > 0 for h, x in zip(holds, found)])
+        tap.ok(honest >= least and (percent > 2 or np.mean(holds) >= least),
+               f"deviation {percent} %: {np.mean(holds):.1%} of the intervals hold the ratio; {honest:.1%} do or say "
+               f"that --between is too small, as {np.mean([x.unusual > 0 for x in found]):.1%} do")
+    slower = np.mean([x.word(0.05) == "SLOWER" for x in simulate(0.01, 0.9, seed=1)])
+    tap.ok(slower >= 0.95, f"a ratio of 0.90 at 1 %: {slower:.1%} SLOWER")
+
+
+def run(*arguments):
+    """compare.py's status and what it printed."""
+    sys.argv, out = ["compare.py", *arguments], io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        status = compare.main()
+    return status, out.getvalue()
+
+
+# What is compared with the folder base, the status, and what is printed.
+SIDES = (
+    (["same"], 0, "AS FAST: same against base: 2 cases: 2 AS FAST; geometric mean 1.0"),
+    (["same", "slow"], 1, "SLOWER: slow against base: 2 cases: 2 SLOWER; geometric mean 0.8"),
+    (["far"], 4, "--between 0.02 is too small"),
+    (["one.h5"], 4, "UNDECIDED: one against base: 2 cases: 1 FASTER, 1 NOT COMPARABLE"),
+    (["spoilt.h5"], 3, "spoilt: 1 of 1 contradicts itself: mean_seconds is 0.01"),
+    (["other.h5"], 3, "other work: global_batch 8, other 4"),
+    (["same", "--markdown"], 0, "| llama3.1-8b fp8 full | 1.000 | "),
+    (["empty"], 2, "it has no records (*.h5)"), (["none.h5"], 2, "none.h5 cannot be used"),
+    (["twice"], 2, "is a copy of"),
+)
+
+
+def records(tap, sample):
+    """Launches of two cases of invented results, in which everything takes so many times as long."""
+    for path, factor, *cases in (("base/0", 1, 1, 7), ("base/1", 1.001, 1, 7), ("same/0", 1.0005, 1, 7),
+                                 ("same/1", 1.0006, 1, 7), ("slow/0", 1.2, 1, 7), ("far/0", 0.951, 1, 7),
+                                 ("far/1", 1.149, 1, 7), ("twice/0", 1, 1, 7), ("one", 0.8, 7),
+                                 ("spoilt", 0.8, 1, 7), ("other", 0.8, 4)):
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        scaled(sample, path + ".h5", factor, cases)
+    shutil.copy("twice/0.h5", "twice/1.h5")
+    os.mkdir("empty")
+    check = subprocess.run([SCRIPT, "far/1.h5"], capture_output=True, text=True, check=False)
+    tap.ok("PASSED: 2 cases recomputed, 2 of them VALID" in check.stdout, "a record with other speeds is sound", check)
+    with h5py.File("spoilt.h5", "r+") as file:
+        file["case_0001/results/mean_seconds"][...] = 0.01
+    for arguments, status, said in SIDES:
+        found = run("base", *arguments)
+        tap.ok(found[0] == status and said in found[1], f"status {status}: {said}", found)
+
+
+def files(tap):
+    run("base", "slow", "--html", "x.html", "--json", "x.json", "--csv", "x.csv")
+    page, text, table = (open("x." + kind, encoding="utf-8").read() for kind in ("html", "json", "csv"))
+    rows = json.loads(text)["comparisons"][0]["cases"]
+    golden = [f"{row[name]:.3f}" for row in rows for name in comparison.NUMBERS[:4]] + ["SLOWER: slow"]
+    tap.ok(len(rows) == 2 and all(number in page for number in golden) and "default-src 'none'" in page
+           and page.count("<svg") == 3, "the page has the numbers of --json, and pictures", golden)
+    tap.ok([float(row["ratio"]) for row in csv.DictReader(io.StringIO(table))] == [row["ratio"] for row in rows],
+           "--csv has them, too", table)
+
+
+def spreadsheets(tap, sample):
+    found = {}
+    for name in tables.TABLES:
+        text = subprocess.run([SCRIPT, sample, "--csv", name], capture_output=True, text=True, check=True).stdout
+        found[name] = list(csv.DictReader(io.StringIO(text)))
+    column = lambda table, name: [float(row[name]) for row in found[table] if row[name]]
+    cases = [case for case in read_record(sample).cases if case.ran]
+    spent = [case["ranks/rank_seconds"][case.settings["warmup"]:].sum(axis=0) for case in cases]
+    tap.ok(len(found["cases"]) == len(cases) + 1        # one was skipped
+           and column("cases", "mean_seconds") == [case["results/mean_seconds"] for case in cases]
+           and column("steps", "step_seconds") == [x for case in cases for x in case["steps/step_seconds"]]
+           and column("ranks", "rank_seconds") == np.concatenate(spent).tolist(), "--csv cases, steps and ranks", found)
+
+
+SHAPE = runs.SHAPE.format(128).replace("check = off\n", "").replace("global_batch = 4", "global_batch = 16")
+DECK = ("a test\nof comparisons\n" + SHAPE + "[llama3.1-8b]\nwarmup = 5\nsteps = 20\n")
+
+
+def launches(count, ranks):
+    """A folder with so many VALID launches, or fewer if other programs disturb too many."""
+    place = runs.Place(DECK)
+    for number in range(10 * count):
+        place.run(ranks)
+        path = place.file("gsw.h5")
+        if read_record(path).cases[0].settings["validity"] == "VALID":
+            os.rename(path, place.file(f"launch-{number}.h5"))
+        else:
+            os.remove(path)
+        if len(place.names(".h5")) == count:
+            break
+    return place
+
+
+def real(tap):
+    whole, half = launches(5, 2), launches(3, 1)
+    for other, statuses, said in ((whole, (0, 4), "geometric mean 1.000, by the mean 1.000"),
+                                  (half, (1,), "ranks 2 -> 1")):
+        found = run(whole.path, other.path)
+        tap.ok(found[0] in statuses and said in found[1], f"{said}: status {found[0]}", found[1])
+        tap.say(found[1].strip().replace("\n", "\n# "))
+        other.close()
+
+
+def main():
+    tap = Tap()
+    if runs.LONG:
+        real(tap)
+        tap.done()
+    for part in (words, history, coverage):
+        part(tap)
+    with tempfile.TemporaryDirectory() as folder:
+        sample = os.path.join(folder, "sample.h5")
+        subprocess.run([os.path.join(UNITS, "record_file"), "--sample", sample], check=True)
+        os.chdir(folder)
+        records(tap, sample)
+        files(tap)
+        spreadsheets(tap, sample)
+        os.chdir(runs.TOP)
+    tap.done()
+
+
+main()

@@ -1,0 +1,105 @@
+"""A candidate against a baseline: a word for each case, and one for the whole."""
+
+import math
+from collections import Counter
+
+from validate import ratios, sides
+from validate.findings import count
+
+STATUS = {"FASTER": 0, "AS FAST": 0, "UNDECIDED": 4, "NOT COMPARABLE": 3, "SLOWER": 1}      # from good to bad
+NUMBERS = ("ratio", "low", "high", "ratio_by_mean", "low_by_mean", "high_by_mean")
+
+
+def logs_of(side, key):
+    """Log speeds of a side's launches of a case: those by the mean, those by the median."""
+    return list(zip(*(launch.logs for launch in side.cases.get(key, ()) if launch.logs)))
+
+
+def earlier_of(history, key, baseline):
+    """The launches of the history that can be compared and are not the baseline's own."""
+    launches = history.cases.get(key, ()) if history else ()
+    return [x.logs for x in launches if not x.wrong and x.record not in baseline.records]
+
+
+def notes_of(word, intervals, tolerance):
+    """What a reader must know of the word."""
+    if word in ("SLOWER", "UNDECIDED") and intervals[1].word(tolerance) != word:
+        yield f"{word.lower()} by stalls: the mean, not the median"
+    if word == "UNDECIDED":
+        runs = ratios.runs_that_decide(intervals, tolerance)
+        yield f"{runs} runs a side would decide" if runs else f"too near to the {100 * tolerance:g} % allowed"
+    known = max((i.prior for i in intervals), key=lambda prior: prior.deviation)
+    if known.seen:
+        yield f"earlier runs deviate by {100 * known.deviation:.2g} %, with {known.degrees} degrees of freedom"
+    unusual = max(i.unusual for i in intervals)
+    if unusual:
+        assumed = "that of the history" if known.seen else f"--between {known.deviation:g}"
+        yield f"{assumed} is too small: these runs deviate by {100 * unusual:.2g} %"
+
+
+def measured(here, there, intervals):
+    """The numbers of a row; here, there: log speeds by mean and median."""
+    middle = sum(here[1]) / len(here[1])
+    return {**dict(zip(NUMBERS, (*intervals[1].ratios, *intervals[0].ratios))),
+            "baseline_tokens_per_second": math.exp(middle),
+            "tokens_per_second": math.exp(middle + intervals[1].difference),
+            "launches": [math.exp(x - middle) for x in there[1]]}
+
+
+def compare_case(both, keys, options, history):
+    """One row of the comparison; numbers that are not there are None."""
+    key, wrong, intervals = keys[0] or keys[1], sides.fault(both, keys), []
+    runs = [len(side.cases.get(key, ())) for side, key in zip(both, keys)]
+    row = {"case": sides.title(key), **dict(zip(("workload", "size", "precision"), key[0])),
+           "runs_baseline": runs[0], "runs": runs[1], **dict.fromkeys(NUMBERS),
+           "baseline_tokens_per_second": None, "tokens_per_second": None, "launches": []}
+    here, there = (logs_of(side, key) for side in both)
+    if here and there:
+        earlier = list(zip(*earlier_of(history, key, both[0]))) or [(), ()]
+        intervals = [ratios.interval(*logs, ratios.prior_of(options.between, before))
+                     for *logs, before in zip(here, there, earlier)]
+        row.update(measured(here, there, intervals))
+    word = "NOT COMPARABLE" if wrong else ratios.worst(i.word(options.tolerance) for i in intervals)
+    return {**row, "word": word, "notes": [wrong] if wrong else list(notes_of(word, intervals, options.tolerance))}
+
+
+def was_run(both, keys):
+    """Did a launch of either side run the case? It may need more ranks than both have."""
+    launches = [launch for side, key in zip(both, keys) for launch in side.cases.get(key, ())]
+    return not all(launch.wrong.startswith("SKIPPED") for launch in launches)
+
+
+def geometric_mean(rows, name):
+    logs = [math.log(row[name]) for row in rows if row["word"] != "NOT COMPARABLE"]
+    return math.exp(sum(logs) / len(logs)) if logs else None
+
+
+def word_of(rows):
+    """The worst case's word. A case that cannot be compared leaves the whole undecided at best."""
+    words = [row["word"] for row in rows]
+    if set(words) <= {"NOT COMPARABLE"}:
+        return "NOT COMPARABLE"
+    return ratios.worst("UNDECIDED" if word == "NOT COMPARABLE" else word for word in words)
+
+
+def summary(found):
+    """One sentence, without the word of the whole."""
+    words, rows = Counter(row["word"] for row in found["cases"]), found["cases"]
+    counts = ", ".join(f"{words[word]} {word}" for word in STATUS if words[word])
+    text = f"{found['candidate']} against {found['baseline']}: {count(len(rows), 'case')}: {counts}"
+    if not found["geometric_mean"]:
+        return text
+    means = [f"{found[name]:.3f}" for name in ("geometric_mean", "geometric_mean_by_mean")]
+    part = f" of {len(rows) - words['NOT COMPARABLE']}" if words["NOT COMPARABLE"] else ""
+    return f"{text}; geometric mean {means[0]}{part}, by the mean {means[1]}"
+
+
+def compare(baseline, candidate, options, history=None):
+    """All that is known of one candidate, as --json has it."""
+    both, every = (baseline, candidate), list(sides.pairs(baseline, candidate))
+    rows = [compare_case(both, keys, options, history) for keys in every if was_run(both, keys)]
+    found = {"baseline": baseline.name, "candidate": candidate.name, "word": word_of(rows), "cases": rows,
+             "left_out": len(every) - len(rows), "differs": sides.differences(*both),
+             "geometric_mean": geometric_mean(rows, "ratio"),
+             "geometric_mean_by_mean": geometric_mean(rows, "ratio_by_mean")}
+    return {**found, "summary": summary(found)}

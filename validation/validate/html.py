@@ -1,0 +1,61 @@
+"""What pages share: templates, numbers as people read them, and pictures as SVG within the page."""
+
+import io
+import math
+import os
+import re
+
+import jinja2
+import matplotlib
+from markupsafe import Markup
+
+matplotlib.use("svg")
+matplotlib.rcParams.update({
+    "svg.fonttype": "none", "svg.hashsalt": "xgsw", "font.family": "sans-serif", "font.size": 9,
+    "axes.spines.top": False, "axes.spines.right": False, "image.interpolation": "none",
+})
+# The colours of Okabe and Ito, which colour-blind readers tell apart.
+BLUE, SKY, ORANGE, GREEN, RED, GREY, DARK = (
+    "#0072b2", "#56b4e9", "#e69f00", "#009e73", "#d55e00", "#8a8f98", "#1a1d21")
+FOLDER = os.path.join(os.path.dirname(os.path.realpath(__file__)), "templates")
+NARROW = "\u202f"
+
+
+def number(value, digits=3):
+    """Three significant digits; thousands are separated by a narrow space: 3 524 030 keeps its whole part."""
+    if value is None or not math.isfinite(value):
+        return "n/a"
+    if value == 0:
+        return "0"
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    rounded = f"{value:,.{min(places, 9)}f}".replace(",", NARROW)
+    return rounded if abs(value) >= 1e-6 else f"{value:.{digits - 1}e}"
+
+
+def percent(part, digits=3):
+    return f"{number(100 * part, digits)}{NARROW}%"
+
+
+def seconds(value):
+    """A time with the unit that suits it."""
+    for limit, unit, scale in ((1e-3, "µs", 1e6), (1, "ms", 1e3), (120, "s", 1), (7200, "min", 1 / 60)):
+        if not math.isfinite(value) or value < limit:
+            return f"{number(value * scale)}{NARROW}{unit}"
+    return f"{number(value / 3600)}{NARROW}h"
+
+
+def picture(figure, sentence):
+    """The figure as SVG text; the sentence describes it for screen readers."""
+    text = io.StringIO()
+    figure.savefig(text, format="svg", transparent=True, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+    matplotlib.pyplot.close(figure)
+    svg = re.sub(r"^.*?<svg", "<svg", text.getvalue(), flags=re.S)
+    return Markup(svg.replace("<svg", f'<svg role="img" aria-label="{Markup.escape(sentence)}"', 1))
+
+
+def render(template, **values):
+    """A page from a template of the folder; every value is escaped unless it is Markup."""
+    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(FOLDER), autoescape=True, trim_blocks=True,
+                                     lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+    environment.filters.update(number=number, percent=percent, seconds=seconds)
+    return environment.get_template(template).render(**values)

@@ -1,0 +1,156 @@
+"""The sides of a comparison: what launches, each a record, show of each case, and in what two sides differ."""
+
+import glob
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from validate import checks, views
+from validate.record import Unreadable, read_record
+
+# What may differ between sides and is printed, after layout, ranks, hosts, backend, device and program.
+WHERE = {"MPI": "mpi_library", "products": "products_library", "CUDA": "cuda_library", "processor": "processor",
+         "kernel": "kernel"}
+NAMED = 6
+
+
+@dataclass
+class Launch:
+    """One case of one record, with its repeats."""
+
+    work: dict
+    logs: list              # log speed by mean and by median, averaged over the repeats; empty: there is none
+    wrong: str              # why it cannot be compared; empty: it can
+    facts: dict             # layout, program and machine
+    record: int             # identity of its record
+
+
+@dataclass
+class Side:
+    name: str
+    records: dict           # identities -> paths
+    cases: dict             # (work, which of several in one record) -> launches
+
+
+def contradiction(record):
+    """The first finding of validate's checks, other than that a case FAILED; None if the record is sound."""
+    whole, of_case = checks.check_all(record)
+    sentences = [sentence for f in (whole, *of_case.values()) for sentence in f.sentences]
+    return next((sentence for sentence in sentences if not sentence.startswith("recorded FAILED:")), None)
+
+
+def reason(case):
+    """Why the speed of a case of a sound record cannot be compared; None if it can."""
+    s = case.settings
+    if s["verdict"] in ("SKIPPED", "INTERRUPTED"):
+        return f"{s['verdict']}: {s['skipped'] or case.progress}"
+    if s["verdict"] != "PASSED":
+        return f"{s['verdict']}: {case['results/fail_reasons'][0]}"
+    if s["validity"] != "VALID":
+        return f"NOT VALID: {case['results/invalid_rules'][0]}: {case['results/invalid_reasons'][0]}"
+    return None
+
+
+def facts_of(p, case):
+    """p: the record's provenance."""
+    s = case.settings
+    found = (views.layout(case), s["ranks"], len(set(p["hosts"])), s["backend"], case.values.get("results/device", ""),
+             p["git_commit"][:12] + " with changes" * p["dirty"])
+    names = ("layout", "ranks", "hosts", "backend", "device", "program")
+    return dict(zip(names, map(str, found))) | {name: p.get(key, "").split(",")[0] for name, key in WHERE.items()}
+
+
+def identity(record):
+    """A number of a launch: no two launches begin in the same second and have equal step times."""
+    steps = [case["steps/step_seconds"].tobytes() for case in record.cases if case.ran]
+    return hash((record.provenance["started"], *steps))
+
+
+def launches_of(record):
+    """(work, which of several) -> what one record has of the case."""
+    found, against = {}, contradiction(record)
+    for group in views.repeats(record.cases):
+        work = views.work(group[0])
+        wrong = f"contradicts itself: {against}" if against else next(filter(None, map(reason, group)), "")
+        passed = not against and all(case.settings["verdict"] == "PASSED" for case in group)
+        logs = np.log([views.speed(case) for case in group]).mean(axis=0).tolist() if passed else []
+        key = tuple(work.values()), sum(other[0] == tuple(work.values()) for other in found)
+        found[key] = Launch(work, logs, wrong, {} if against else facts_of(record.provenance, group[0]),
+                            identity(record))
+    return found
+
+
+def read_side(path, name):
+    """All launches of a record or of a folder of records. A copy of a record is no second launch."""
+    side = Side(name, {}, {})
+    for file in sorted(glob.glob(os.path.join(glob.escape(path), "*.h5"))) if os.path.isdir(path) else [path]:
+        try:
+            record = read_record(file)
+            if identity(record) in side.records:
+                raise Unreadable(f"it is a copy of {side.records[identity(record)]}, and one launch counts once")
+            side.records[identity(record)] = file
+            for key, launch in launches_of(record).items():
+                side.cases.setdefault(key, []).append(launch)
+        except (Unreadable, OSError, KeyError, TypeError, ValueError, IndexError) as error:
+            raise Unreadable(f"{file} cannot be used: {error}") from None
+    if not side.cases:
+        raise Unreadable(f"{path} cannot be used: it has no records (*.h5) with cases")
+    return side
+
+
+def names_of(paths):
+    """Short names of sides: their paths below the folder that holds all of them."""
+    whole = [os.path.abspath(path) for path in paths]
+    above = os.path.commonpath(list(map(os.path.dirname, whole)))
+    return [os.path.relpath(path, above).removesuffix(".h5") for path in whole]
+
+
+def title(key):
+    """A case in words: workload, precision, size."""
+    (workload, size, precision, *_), number = key
+    return f"{workload} {precision} {size}" + (f" no. {number + 1}" if number else "")
+
+
+def pairs(first, second):
+    """Both sides' keys of every case: of equal work, else of the same workload and precision; None: there is none."""
+    left = [key for key in second.cases if key not in first.cases]
+    for key in first.cases:
+        like = [other for other in left if (other[0][0], other[0][2]) == (key[0][0], key[0][2])]
+        yield key, key if key in second.cases else left.pop(left.index(like[0])) if like else None
+    yield from ((None, key) for key in left)
+
+
+def fault(sides, keys):
+    """Why a case cannot be compared: a side without it, other work, or launches that are wrong; None if it can."""
+    for side, key in zip(sides, keys):
+        if key is None:
+            return f"{side.name} has no such case"
+    here, there = (side.cases[key][0].work for side, key in zip(sides, keys))
+    for name in (name for name in here if here[name] != there[name]):
+        return f"other work: {name} {here[name]}, {sides[1].name} {there[name]}"
+    for side, key in zip(sides, keys):
+        wrong = [launch.wrong for launch in side.cases[key] if launch.wrong]
+        if wrong:
+            return f"{side.name}: {len(wrong)} of {len(side.cases[key])} {wrong[0]}"
+    return None
+
+
+def difference(name, first, second):
+    """In words how a fact differs between sides, or within one; empty if it does not. The case is named if others
+    differ otherwise."""
+    both = {key: [" or ".join(sorted({x.facts[name] for x in side.cases[key] if x.facts})) for side in (first, second)]
+            for key in first.cases if key in second.cases}
+    differing = [key for key, (a, b) in both.items() if a and b and (a != b or " or " in a)]
+    if not differing:
+        return ""
+    words = f"{name} {' -> '.join(both[differing[0]])}"
+    return words if len({tuple(pair) for pair in both.values()}) == 1 else f"{words} ({title(differing[0])})"
+
+
+def differences(first, second):
+    """In words what differs in layout, program and machine."""
+    facts = next((x.facts for launches in first.cases.values() for x in launches if x.facts), {})
+    words = list(filter(None, (difference(name, first, second) for name in facts)))
+    more = f"; {len(words) - NAMED} more" if len(words) > NAMED else ""
+    return "; ".join(words[:NAMED]) + more if words else "nothing in layout, program and machine: a repetition"

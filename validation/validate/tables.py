@@ -1,0 +1,50 @@
+"""Tables of a record for a spreadsheet, as CSV: its cases, their steps, their ranks."""
+
+import csv
+
+import numpy as np
+
+from validate import views
+
+
+def lists_of(case, group, shape):
+    """The columns of a group that have this shape, by their names."""
+    return {path.split("/")[1]: value for path, value in case.values.items()
+            if path.startswith(group + "/") and np.shape(value) == shape}
+
+
+def cases(record):
+    """Attributes and single results."""
+    for case in record.cases:
+        yield {**dict.fromkeys(("case", "workload", "precision")), **case.settings, **lists_of(case, "results", ())}
+
+
+def steps(record):
+    for case in filter(lambda case: case.ran, record.cases):
+        lists = {"step": case["steps/step"], **lists_of(case, "steps", (len(case["steps/step"]),))}
+        yield from ({"case": case.settings["case"], **dict(zip(lists, row))} for row in zip(*lists.values()))
+
+
+def ranks(record):
+    """Where a rank ran, its sums over the timed steps, and what is known of it and of its device."""
+    for case in filter(lambda case: case.ran, record.cases):
+        count = case.settings["ranks"]
+        named = ("device_name", "device_identity") if case.settings["backend"] == "cuda" else ()
+        lists = {**{name: record.provenance[name] for name in named}, **lists_of(case, "ranks", (count,)),
+                 **{path.split("/")[1]: value[views.timed(case)].sum(axis=0) for path, value in case.values.items()
+                    if path.startswith("ranks/") and np.ndim(value) == 2}, **lists_of(case, "devices", (count,))}
+        for rank in range(count):
+            host, gpu = views.place(record, rank)
+            yield {"case": case.settings["case"], "rank": rank, "host": host, "gpu": gpu,
+                   **{name: values[rank] for name, values in lists.items() if name not in ("rank", "step")}}
+
+
+TABLES = {table.__name__: table for table in (cases, steps, ranks)}
+
+
+def write(record, name, file):
+    """The table of that name. What a case does not have is empty, and so is what is not a number."""
+    rows = list(TABLES[name](record))
+    table = csv.DictWriter(file, list(dict.fromkeys(column for row in rows for column in row)), lineterminator="\n")
+    table.writeheader()
+    table.writerows({column: "" if value != value else value for column, value in row.items()} for row in rows)
