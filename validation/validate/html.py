@@ -34,8 +34,13 @@ def number(value, digits=3):
     return rounded if abs(value) >= 1e-6 else f"{value:.{digits - 1}e}"
 
 
+def whole(value):
+    """A count, all its digits."""
+    return f"{int(value):,}".replace(",", NARROW)
+
+
 def percent(part, digits=3):
-    return f"{number(100 * part, digits)}{NARROW}%"
+    return f"{number(100 * part, digits)}{NARROW}%" if math.isfinite(part) else "n/a"
 
 
 def seconds(value):
@@ -75,5 +80,5 @@ def render(template, **values):
     """A page from a template of the folder; every value is escaped unless it is Markup."""
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(FOLDER), autoescape=True, trim_blocks=True,
                                      lstrip_blocks=True, undefined=jinja2.StrictUndefined)
-    environment.filters.update(number=number, percent=percent, seconds=seconds, scaled=scaled)
+    environment.filters.update(number=number, whole=whole, percent=percent, seconds=seconds, scaled=scaled)
     return environment.get_template(template).render(**values)

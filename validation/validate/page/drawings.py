@@ -1,6 +1,7 @@
 """Pictures of a case over time: its steps, where a step's time goes, and which ranks are slow always or once."""
 
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 
 from validate import slow, views
 from validate.findings import count
@@ -57,8 +58,12 @@ def mark_stalls(axes, x, shown, whole, top):
     """Arrows at steps beyond the picture, the three longest with their value."""
     beyond = np.flatnonzero(whole > top)
     axes.plot(x[beyond], shown[beyond], linestyle="none", marker="^", color=RED, markersize=6, clip_on=False)
-    for n in sorted(beyond, key=lambda n: -whole[n])[:3]:
+    named = []
+    for n in sorted(beyond, key=lambda n: -whole[n]):
         late = x[n] > 0.8 * x[-1]
+        if len(named) == 3 or any(abs(x[n] - other) < 0.25 * x[-1] for other in named):
+            continue
+        named.append(x[n])
         axes.text(x[n], top, f"{seconds(whole[n])} " if late else f"  {seconds(whole[n])}", color=RED,
                   ha="right" if late else "left", va="center", weight="bold")
 
@@ -87,16 +92,10 @@ def steps(case):
         axes.text(1.01, y / top, text, color=colour, transform=axes.transAxes, va="center")
     axes.set(xlim=(x[0] - 0.5, max(x[-1], 1) + 0.5), ylim=(0, top))
     axes.set_xticks([x[0], x[-1]] if len(x) > 1 else [x[0]], [f"step {n}" for n in (x[0], x[-1])[: len(x)]])
-    axes.yaxis.set_major_locator(figure_ticks())
-    axes.set_ylabel("s", rotation=0, loc="top")
+    axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.grid(axis="y", color="#e4e6ea", linewidth=0.6)
     return picture(figure, f"Seconds of {count(len(whole), 'step')} on the slowest rank: median {seconds(median)}, "
                            f"longest {seconds(whole.max())}.")
-
-
-def figure_ticks():
-    from matplotlib.ticker import MaxNLocator
-    return MaxNLocator(5)
 
 
 def culprit(case, step):
@@ -173,7 +172,7 @@ def always(case, relative):
     order, peak = np.argsort(-case.excess, kind="stable")[:7].tolist(), np.nanmax(timed, axis=0, initial=-1)
     rows = list(dict.fromkeys(order + np.argsort(-peak, kind="stable")[:5].tolist()))
     shown, size = blocks(timed[:, rows], 120, np.maximum)
-    figure, axes = drawing(WIDTH, 0.2 * len(rows) + 0.65, left=2.1, right=0.1, bottom=0.6, top=0.02)
+    figure, axes = drawing(WIDTH, 0.2 * len(rows) + 0.65, left=2.1, right=0.25, bottom=0.6, top=0.02)
     axes.imshow(shown.T, cmap=COLOURS, norm=SCALE, aspect="auto", interpolation="none").set_clip_path(None)
     axes.set_yticks(range(len(rows)), [case.rank(rank) for rank in rows], fontsize=8)
     axes.set_xticks([0, len(shown) - 1], [f"step {first}", f"step {first + len(timed) - 1}"], fontsize=8)

@@ -97,7 +97,7 @@ class Shown:
 
     @property
     def expectation(self):
-        asked = percent(1 - self.settings["tolerance"])
+        asked = f"{100 * (1 - self.settings['tolerance']):.4g} %"
         return f"{percent(self.tokens / self.expected)} of the expected tokens/s, {asked} asked"
 
     @cached_property
@@ -107,6 +107,8 @@ class Shown:
         for kind in ("fail", "invalid"):
             told = (self.values.get(f"results/{kind}_{part}", ()) for part in ("reasons", "ranks"))
             for sentence, rank in zip_longest(*told, fillvalue=-1):
+                if sentence in ("failed", "interrupted"):
+                    continue
                 place = 1 if kind == "fail" else 2 if sentence.startswith("outlier") else 4
                 found.append((place, sentence + (f" ({self.rank(rank)})" if rank >= 0 else "")))
         if self.tokens < (1 - s["tolerance"]) * self.expected:

@@ -6,7 +6,7 @@ import numpy as np
 
 from validate import views
 from validate.findings import count
-from validate.html import drawing, number, percent, picture, scaled
+from validate.html import drawing, number, percent, picture, scaled, whole
 from validate.outcome import CHECK, THRESHOLD
 from validate.page import drawings, maps
 from validate.page.verdict import why_no_excess
@@ -54,7 +54,7 @@ def checks(case):
             ("equal weights", "replicas_compared", "copies", "replica_mismatches", None)):
         if value(counted):
             most = f", at most {percent(value(worst))} of what is allowed" if worst else ""
-            yield what, f"{number(value(bad))} of {number(value(counted), 9)} {of} differ{most}", not value(bad)
+            yield what, f"{whole(value(bad))} of {whole(value(counted))} {of} differ{most}", not value(bad)
 
 
 def slowest(case):

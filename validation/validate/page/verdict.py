@@ -35,6 +35,10 @@ def word_of(runs, cases):
     return "ACCEPTED" if accepted else "NOT VALID" if "NOT VALID" in words else "VALID"
 
 
+def shortened(sentence):
+    return sentence if len(sentence) < 240 else sentence[:240] + " …"
+
+
 def box_reasons(runs, cases, word):
     """At most three that decide, each with its case."""
     found = [f"the record as a whole: {sentence}" for run in runs for sentence in run.whole]
@@ -43,7 +47,7 @@ def box_reasons(runs, cases, word):
     skipped = word == "NOTHING TRAINED"
     for case in by_severity(cases):
         if case.reasons and (case.settings["verdict"] != "SKIPPED" or skipped):
-            found.append(f"{case.label}: " + "; ".join(case.reasons[:2]))
+            found.append(shortened(f"{case.label}: " + "; ".join(case.reasons[:2])))
     more = [f"and {count(len(found) - REASONS, 'more reason')} below"] if len(found) > REASONS else []
     return found[:REASONS] + more
 
@@ -81,7 +85,7 @@ def speed_tile(cases, first):
     good = worst.tokens >= allowed * worst.expected
     return "good" if good else "bad", "Speed against expected", percent(worst.tokens / worst.expected), \
         (f"{'worst of ' + str(len(asked)) + ': ' if len(asked) > 1 else ''}{worst.label}; {number(worst.tokens)} of "
-         f"{number(worst.expected)} tokens/s; {percent(allowed)} asked")
+         f"{number(worst.expected)} tokens/s; {100 * allowed:.4g} % asked")
 
 
 def time_tile(first):
