@@ -4,8 +4,8 @@
     validation/page.py gsw.h5 [MORE.h5...] [-o gsw.html] [--anonymous]
 
 The page loads nothing, runs no script and prints to A4. Several records of one workload get a table of sizes on top.
---anonymous replaces hosts by node-001 ..., and hides UUIDs, serial numbers and paths. Links are shown if the pre-flight's
-gsw.calibration.h5 lies next to gsw.h5. Prints the file and the verdict.
+--anonymous replaces hosts by node-001 ..., and hides UUIDs, serial numbers and paths. Links are shown if the
+pre-flight's gsw.calibration.h5 lies next to gsw.h5. Prints the file and the verdict.
 Status 0 written; 1 written, but a record contradicts itself; 2 arguments or a record unusable.
 """
 

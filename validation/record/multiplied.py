@@ -21,7 +21,8 @@ def host(rank):
 def put_provenance(p, ranks):
     first = np.arange(ranks) // GPUS * GPUS
     p.update(hosts=[host(rank) for rank in range(ranks)], nodes=first, domains=first, device_name=[DEVICE] * ranks,
-             environment=["OMP_NUM_THREADS=1"], written="2100-01-01T00:00:00Z", device_driver=["570.00"] * ranks, device_identity=[f"GPU-{rank:08x}-0000-test" for rank in range(ranks)],
+             environment=["OMP_NUM_THREADS=1"], written="2100-01-01T00:00:00Z",
+             device_driver=["570.00"] * ranks, device_identity=[f"GPU-{rank:08x}-0000-test" for rank in range(ranks)],
              device_ecc=np.ones(ranks, int), device_memory=np.full(ranks, 8e10),
              device_multiprocessors=np.full(ranks, 132))
 
@@ -67,13 +68,14 @@ def put_samples(v, ranks, slow_rank, random):
 def judge(case, slow_rank):
     """Results that follow from the tables; the slow rank is named, and the speed expected was higher."""
     v, s, seconds = case.values, case.settings, case.measured
-    tokens, nodes, results = s["sequence"] * s["global_batch"], s["ranks"] // GPUS, asdict(formulas.speed(s, DEVICE, case.measured))
+    tokens, nodes, results = s["sequence"] * s["global_batch"], s["ranks"] // GPUS, formulas.speed(s, DEVICE, seconds)
+    results, within = asdict(results), ["tensor"] * (s["tensor"] > 1)
     excess, error = (100 * v["ranks/" + name][slow_rank] for name in ("excess", "excess_error"))
     results.update(
         tokens_per_step=tokens, device=DEVICE, clocks_unknown="", spread=rules.spread_of(seconds),
         drift=rules.drift_of(seconds), idle_seconds=seconds.sum(), total_seconds=v["ranks/rank_seconds"].sum(axis=0)[0],
         node_ranks=GPUS, node_ranks_least=GPUS, node_ranks_most=GPUS, nodes=nodes,
-        placement=placement.sentence([GPUS] * nodes, ["tensor"], ["data"]), invalid_rules=["outlier"],
+        placement=placement.sentence([GPUS] * nodes, within, ["data"]), invalid_rules=["outlier"],
         invalid_ranks=np.array([slow_rank]), invalid_reasons=[
             f"outlier rank {slow_rank} on {host(slow_rank)}: computes {excess:.3g} % (+- {error:.2g}) longer than "
             f"{s['ranks'] - 1} peers"])

@@ -46,7 +46,9 @@ def percent(part, digits=3):
 def seconds(value):
     """A time with the unit that suits it."""
     for limit, unit, scale in ((1e-3, "µs", 1e6), (1, "ms", 1e3), (120, "s", 1), (7200, "min", 1 / 60)):
-        if not math.isfinite(value) or value < limit:
+        if not math.isfinite(value):
+            return "n/a"
+        if value < limit:
             return f"{number(value * scale)}{NARROW}{unit}"
     return f"{number(value / 3600)}{NARROW}h"
 

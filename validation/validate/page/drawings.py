@@ -5,7 +5,7 @@ from matplotlib.ticker import MaxNLocator
 
 from validate import slow, views
 from validate.findings import count
-from validate.html import BLUE, DARK, GREEN, GREY, ORANGE, RED, SKY, drawing, number, percent, picture, seconds
+from validate.html import BLUE, DARK, GREEN, ORANGE, RED, SKY, drawing, number, percent, picture, seconds
 from validate.page.maps import COLOURS, SCALE, scale_bar
 
 WIDTH = 5.2         # inches of a picture: half a page
@@ -64,8 +64,8 @@ def mark_stalls(axes, x, shown, whole, top):
         if len(named) == 3 or any(abs(x[n] - other) < 0.25 * x[-1] for other in named):
             continue
         named.append(x[n])
-        axes.text(x[n], top, f"{seconds(whole[n])} " if late else f"  {seconds(whole[n])}", color=RED,
-                  ha="right" if late else "left", va="center", weight="bold")
+        axes.text(x[n], 1.05 * top, seconds(whole[n]), color="#a83200", weight="bold",
+                  ha="right" if late else "center" if x[n] > 0.2 * x[-1] else "left")
 
 
 def steps(case):
@@ -78,7 +78,6 @@ def steps(case):
     figure, axes = drawing(WIDTH, 2.1, left=0.45, right=1.25, top=0.2, bottom=0.25)
     if case.settings["warmup"]:
         axes.axvspan(x[0] - 0.5, min(case.settings["warmup"], len(whole)) - 0.5, color="#e4e6ea", linewidth=0)
-        axes.text(x[0] - 0.5, top, "warm-up", color=GREY, va="bottom", fontsize=8)
     labels = [(median, f"median {seconds(median)}", DARK)]
     if case.by_rank:
         middle = draw_band(axes, case, x, size)

@@ -11,10 +11,10 @@ from validate.html import DARK, drawing, number, percent, picture
 WIDTH, BAND, NAMED = 5.2, 64, 3
 LEVELS = (-10, -7.5, -5, -2.5, -1, 1, 2.5, 5, 7.5, 10)     # percent; within 1 % is noise
 COLOURS = colormaps["RdBu_r"].resampled(11)
-COLOURS.set_bad("#e2e4e8")
+COLOURS.set_bad((0, 0, 0, 0))
 SCALE = BoundaryNorm([level / 100 for level in LEVELS], 11, extend="both")
 NODE_EXCESS, NODE_DEVIATIONS = 0.02, 6
-HEIGHT, LETTER = 0.16, 0.072                               # inches of a line and a letter of a label
+HEIGHT, LETTER = 0.16, 0.071                               # inches of a line and a letter of a label
 
 
 class Grid:
@@ -90,13 +90,13 @@ class Labels:
         wide, tall = len(text) * LETTER / self.grid.cell[0], HEIGHT / self.grid.cell[1]
         right, left = x + away + 0.3, x - away - 0.3 - wide
         for shift in (0, -1, 1, -2, 2, -3, 3, -4, 4):
-            for start in (right, left):
+            for start, side in ((right, "left"), (left, "right")):
                 at = y + shift * tall
                 box = (start, start + wide, at - tall / 2, at + tall / 2)
                 inside = -0.5 <= start and start + wide <= max(columns, 4.8 / self.grid.cell[0]) and -1 <= at <= rows
                 if inside and all(box[1] < b[0] or b[1] < box[0] or box[3] <= b[2] or b[3] <= box[2] for b in self.taken):
                     self.taken.append(box)
-                    self.axes.text(start, at, text, weight="bold", va="center", fontsize=8, clip_on=False,
+                    self.axes.text(start if side == "left" else start + wide, at, text, weight="bold", va="center", ha=side, fontsize=8, clip_on=False,
                                    bbox={"facecolor": "white", "alpha": 0.75, "pad": 0.5, "linewidth": 0})
                     return
 

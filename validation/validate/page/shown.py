@@ -43,8 +43,8 @@ class Shown:
         self.anchor = self.label.replace(", ", "-").replace(" ", "-")
         self.unit = "GPU" if self.settings["backend"] == "cuda" else "process"
         self.expected = self.settings["expected_tokens_per_second"]    # not a number: nothing
-        self.tokens = self.values.get("results/tokens_per_second", np.nan)
         self.timed = self.case.ran and len(views.measured(self.case)) > 0
+        self.tokens = views.speed(self.case)[0] if self.timed else np.nan    # results/tokens_per_second, if recorded
 
     @property
     def title(self):
@@ -56,6 +56,14 @@ class Shown:
     def rank(self, rank):
         host, place = self.run.places[rank]
         return f"rank {rank}, {host} {self.unit} {place}"
+
+    def with_unit(self, sentence, rank):
+        """Adds the GPU of the rank that a sentence is about."""
+        if rank < 0:
+            return sentence
+        host, place = self.run.places[rank]
+        named = sentence.replace(f"rank {rank} on {host}", f"rank {rank} on {host} {self.unit} {place}", 1)
+        return named if named != sentence else f"{sentence} ({self.rank(rank)})"
 
     @cached_property
     def by_rank(self):
@@ -109,8 +117,8 @@ class Shown:
             for sentence, rank in zip_longest(*told, fillvalue=-1):
                 if sentence in ("failed", "interrupted"):
                     continue
-                place = 1 if kind == "fail" else 2 if sentence.startswith("outlier") else 4
-                found.append((place, sentence + (f" ({self.rank(rank)})" if rank >= 0 else "")))
+                place = 1 if kind == "fail" or sentence.startswith("interrupted") else 2 if sentence.startswith("outlier") else 4
+                found.append((place, self.with_unit(sentence, rank)))
         if self.tokens < (1 - s["tolerance"]) * self.expected:
             found.append((3, self.expectation))
         elif s["not_accepted"] and s["validity"] == "VALID":

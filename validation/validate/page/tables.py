@@ -79,7 +79,7 @@ def slowest(case):
 def energy(case):
     method = case.values["results/energy_method"]
     if not method:
-        return "Energy is not known: neither NVML nor the processors' counters told any. Let ranks read them."
+        return "Energy is not known: no counter could be read (NVML; on hosts /sys/class/powercap). Let the ranks read it."
     return (f"{scaled(case.values['results/energy'], 'J')} in the timed steps, "
             f"{scaled(case.values['results/energy_per_token'], 'J')} a token ({method}).")
 
