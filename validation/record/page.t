@@ -108,7 +108,7 @@ def check_spoilt(tap, place, path):
     with h5py.File(spoilt, "r+") as file:
         file["case_0001/results/tokens_per_second"][()] = 1.0
     status, said, text = write(spoilt)
-    tap.ok(status == 1 and "tokens_per_second is" in words(text), "a spoilt record: status 1, and the page says why", said)
+    tap.ok(status == 1 and "tokens_per_second is" in words(text), "a spoilt record: status 1, the page says why", said)
     status, said, _ = write(place.file("none.h5"))
     tap.ok(status == 2 and "there is no such file" in said, "no record: status 2 and a sentence", said)
 
@@ -117,10 +117,9 @@ def check_many(tap, place, path):
     many, name = place.file("many.h5"), "nid100023 GPU 5"
     multiplied.multiply(path, many, 512, 2, 189, 46)
     status, said, text = write(many)
-    box, tile = (words(re.search(rf'<div class="{kind}.*?</div>', text, re.DOTALL)[0]) for kind in ("box", "tiles"))
-    tiles = words(text[text.index('<div class="tiles"') : text.index("<h2>")])
-    tap.ok(status == 0 and name in box and f"1 of 512 rank 189, {name}" in tiles,
-           "among 512 GPUs the slow one is in the box and in a tile", f"{said} {box} {tile} {tiles}")
+    box, tiles = text[text.index('<div class="box') : text.index("<h2>")].split('<div class="tiles"')
+    tap.ok(status == 0 and name in words(box) and f"1 of 512 rank 189, {name}" in words(tiles),
+           "among 512 GPUs the slow one is in the box and in a tile", f"{said} {box} {tiles}")
     tap.ok("node nid100046: +" in text and "no verdict" in text and "nid100046: its 8 ranks compute 5" in words(text),
            "a node that is a little slow is named on the map")
     status, said, text = write(many, "--anonymous", "-o", place.file("anonymous.html"))
@@ -134,8 +133,9 @@ def check_chromium(tap, place, path):
     if not program or not LONG:
         tap.ok(True, f"Chromium draws and prints it # SKIP {'it is marked long' if program else 'no chromium here'}")
         return
+    # Its own script takes the picture, so it must run scripts; the page's policy (CSP) forbids them there.
     for how in ("--screenshot --window-size=1200,3000", "--screenshot --window-size=400,3000", "--print-to-pdf"):
-        out = place.file("drawn")
+        out = place.file("drawn.png" if "shot" in how else "drawn.pdf")
         words = how.replace("--screenshot", f"--screenshot={out}").replace("to-pdf", f"to-pdf={out}").split()
         done = subprocess.run([program, "--headless", "--no-sandbox", "--enable-logging=stderr", *words,
                                f"--user-data-dir={place.file('browser')}", path], capture_output=True, text=True,

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 matplotlib.use("svg")
 matplotlib.rcParams.update({
-    "svg.fonttype": "none", "svg.hashsalt": "xgsw", "font.family": "sans-serif", "font.size": 9, "axes.spines.top": False,
+    "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9, "axes.spines.top": False,
     "axes.spines.right": False, "image.interpolation": "none",
 })
 # The colours of Okabe and Ito, which colour-blind readers tell apart.

@@ -111,7 +111,7 @@ def culprit(case, step):
 
 
 def step_sentences(case):
-    """The three slowest steps, each with its culprit; spread, drift, and speed by the mean next to that by the median."""
+    """The three slowest steps, each with its culprit; spread, drift, and speed by the mean and by the median."""
     measured, whole, warmup = views.measured(case.case), case.case["steps/step_seconds"], case.settings["warmup"]
     median, timed = np.median(measured), whole[views.timed(case.case)]
     slowest = [warmup + n for n in np.argsort(-timed, kind="stable")[:3]]
@@ -131,7 +131,8 @@ def bar(axes, y, parts, whole):
     for name, part in parts.items():
         axes.barh(y, part, left=left, height=0.42, color=AXIS_COLOURS[name], linewidth=0)
         share = f"{100 * part / total:.0f} %"
-        text = next((text for text in (f"{name} {share}", share) if len(text) * 0.075 < part / whole * WIDTH * 0.86), "")
+        inches = part / whole * (WIDTH - 0.7)
+        text = next((text for text in (f"{name} {share}", share) if len(text) * 0.075 < inches), "")
         axes.text(left + part / 2, y, text, ha="center", va="center", fontsize=8,
                   color="white" if name in ("computing", "all") else "black")
         left += part

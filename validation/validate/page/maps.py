@@ -94,7 +94,8 @@ class Labels:
                 at = y + shift * tall
                 box = (start, start + wide, at - tall / 2, at + tall / 2)
                 inside = -0.5 <= start and start + wide <= max(columns, 4.8 / self.grid.cell[0]) and -1 <= at <= rows
-                if inside and all(box[1] < b[0] or b[1] < box[0] or box[3] <= b[2] or b[3] <= box[2] for b in self.taken):
+                if inside and all(box[1] < other[0] or other[1] < box[0] or box[3] <= other[2] or other[3] <= box[2]
+                                  for other in self.taken):
                     self.taken.append(box)
                     self.axes.text(start if side == "left" else start + wide, at, text, weight="bold", va="center", ha=side, fontsize=8, clip_on=False,
                                    bbox={"facecolor": "white", "alpha": 0.75, "pad": 0.5, "linewidth": 0})
