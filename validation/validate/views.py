@@ -41,7 +41,7 @@ def peers(case):
 
 
 def relative_to_peers(table, kinds):
-    """Each number of a table [steps, ranks] over the median of its peers in the same step, less 1; NaN without peers."""
+    """Each number of a table [steps, ranks] over the median of its peers in the same step, less 1; else NaN."""
     relative = np.full(table.shape, np.nan)
     for kind in (kind for kind in kinds if len(kind) > 1):
         relative[:, kind] = table[:, kind] / slow.medians_of_others(table[:, kind]) - 1

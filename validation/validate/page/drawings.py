@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from validate import slow, views
+from validate import views
 from validate.findings import count
 from validate.html import BLUE, DARK, GREEN, ORANGE, RED, SKY, drawing, number, percent, picture, seconds
 from validate.page.maps import COLOURS, SCALE, scale_bar

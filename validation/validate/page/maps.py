@@ -83,23 +83,25 @@ class Labels:
     """Words next to spots of a map, none over another."""
 
     def __init__(self, axes, grid):
-        self.axes, self.grid, self.taken = axes, grid, []
+        self.axes, self.taken = axes, []
+        self.cell, self.right = grid.cell, max(grid.columns, 4.8 / grid.cell[0])
 
-    def add(self, x, y, text, away=0.9):
-        columns, rows = self.grid.columns, self.grid.rows
-        wide, tall = len(text) * LETTER / self.grid.cell[0], HEIGHT / self.grid.cell[1]
-        right, left = x + away + 0.3, x - away - 0.3 - wide
-        for shift in (0, -1, 1, -2, 2, -3, 3, -4, 4):
-            for start, side in ((right, "left"), (left, "right")):
-                at = y + shift * tall
+    def overlaps(self, box):
+        return any(box[0] <= other[1] and other[0] <= box[1] and box[2] < other[3] and other[2] < box[3]
+                   for other in self.taken)
+
+    def add(self, x, y, text):
+        wide, tall = len(text) * LETTER / self.cell[0], HEIGHT / self.cell[1]
+        for line in (0, -1, 1, -2, 2, -3, 3, -4, 4):
+            at = y + line * tall
+            for start, edge, side in ((x + 1.5, x + 1.5, "left"), (x - 1.5 - wide, x - 1.5, "right")):
                 box = (start, start + wide, at - tall / 2, at + tall / 2)
-                inside = -0.5 <= start and start + wide <= max(columns, 4.8 / self.grid.cell[0]) and -1 <= at <= rows
-                if inside and all(box[1] < other[0] or other[1] < box[0] or box[3] <= other[2] or other[3] <= box[2]
-                                  for other in self.taken):
-                    self.taken.append(box)
-                    self.axes.text(start if side == "left" else start + wide, at, text, weight="bold", va="center", ha=side, fontsize=8, clip_on=False,
-                                   bbox={"facecolor": "white", "alpha": 0.75, "pad": 0.5, "linewidth": 0})
-                    return
+                if start < -0.5 or box[1] > self.right or self.overlaps(box):
+                    continue
+                self.taken.append(box)
+                self.axes.text(edge, at, text, weight="bold", va="center", ha=side, fontsize=8, clip_on=False,
+                               bbox={"facecolor": "white", "alpha": 0.75, "pad": 0.5, "linewidth": 0})
+                return
 
 
 def circle(axes, grid, rank):
@@ -129,8 +131,8 @@ def excess(case, grid):
                    f"node {grid.hosts[node]}: {'+' if part > 0 else '−'}{percent(abs(part), 2)}, no verdict")
     named = "; ".join(f"{case.rank(rank)} +{percent(case.excess[rank])}" for rank in case.outliers[:NAMED])
     said = [f"{grid.hosts[node]}: its {np.sum(grid.node == node)} ranks compute {percent(abs(part), 2)} "
-            f"{'longer' if part > 0 else 'shorter'} in the median, {number(far, 2)} deviations of nodes; below the rule "
-            "of 10 %, so no verdict" for node, part, far in off[:NAMED]]
+            f"{'longer' if part > 0 else 'shorter'} in the median, {number(far, 2)} deviations of nodes; below the "
+            "rule of 10 %, so no verdict" for node, part, far in off[:NAMED]]
     return picture(figure, f"Map of {len(grid.x)} ranks by node; {named or 'no rank is slow'}."), said
 
 
@@ -180,6 +182,6 @@ def further(case, grid):
                                  cmap="Blues_r" if end == "low" else "Blues")
         if not low <= values[rank] <= high:
             circle(axes, grid, rank)
-        caption = (f"{title}, dark: {end}. Scale {number(low)} to {number(high)} {unit}; {end}est {number(values[rank])} "
-                   f"{unit}: {case.rank(rank)}.")
+        caption = (f"{title}, dark: {end}. Scale {number(low)} to {number(high)} {unit}; {end}est "
+                   f"{number(values[rank])} {unit}: {case.rank(rank)}.")
         yield picture(figure, caption), caption

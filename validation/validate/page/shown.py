@@ -115,10 +115,9 @@ class Shown:
         for kind in ("fail", "invalid"):
             told = (self.values.get(f"results/{kind}_{part}", ()) for part in ("reasons", "ranks"))
             for sentence, rank in zip_longest(*told, fillvalue=-1):
-                if sentence in ("failed", "interrupted"):
-                    continue
-                place = 1 if kind == "fail" or sentence.startswith("interrupted") else 2 if sentence.startswith("outlier") else 4
-                found.append((place, self.with_unit(sentence, rank)))
+                place = 1 if kind == "fail" else {"interrupted": 1, "outlier": 2}.get(sentence.split()[0], 4)
+                if sentence != "failed":
+                    found.append((place, self.with_unit(sentence, rank)))
         if self.tokens < (1 - s["tolerance"]) * self.expected:
             found.append((3, self.expectation))
         elif s["not_accepted"] and s["validity"] == "VALID":

@@ -3,6 +3,7 @@
 import os
 
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 
 from validate import views
 from validate.findings import count
@@ -62,8 +63,8 @@ def slowest(case):
     device = case.run.record.provenance
     of = lambda name, rank: device[name][rank] if rank < len(device.get(name, ())) else ""
     steps, samples = views.timed(case.case), case.values["samples/rank"]
-    own, late = (table[steps].mean(axis=0) for table in (views.own_computing(case.case), case.case["ranks/late_seconds"]))
-    waits = sum(views.waits(case.case).values())[steps].mean(axis=0)
+    own, late, waits = (table[steps].mean(axis=0) for table in (
+        views.own_computing(case.case), case.case["ranks/late_seconds"], sum(views.waits(case.case).values())))
     order = [rank for rank in np.argsort(-case.excess, kind="stable")[:10] if np.isfinite(case.excess[rank])]
     for rank in order:
         mine = samples == rank
@@ -79,7 +80,7 @@ def slowest(case):
 def energy(case):
     method = case.values["results/energy_method"]
     if not method:
-        return "Energy is not known: no counter could be read (NVML; on hosts /sys/class/powercap). Let the ranks read it."
+        return "Energy is not known: no counter (NVML, /sys/class/powercap) could be read. Let the ranks read it."
     return (f"{scaled(case.values['results/energy'], 'J')} in the timed steps, "
             f"{scaled(case.values['results/energy_per_token'], 'J')} a token ({method}).")
 
@@ -136,9 +137,11 @@ def draw_links(hosts, ends, excess):
     shown = axes.imshow(np.ma.masked_invalid(matrix), cmap="Blues", vmin=0, vmax=0.5, interpolation="none")
     shown.set_clip_path(None)
     axes.tick_params(length=0, labelsize=8)
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(8, integer=True))
     what = "ranks" if len(hosts) <= 64 else "nodes"
-    return {"picture": picture(figure, f"Matrix of pairs of {what}: the slowest takes {percent(excess.max())} longer than "
-                                       "pairs of its kind."), "what": what, "pairs": len(excess)}
+    said = f"Matrix of pairs of {what}: the slowest takes {percent(excess.max())} longer than pairs of its kind."
+    return {"picture": picture(figure, said), "what": what, "pairs": len(excess)}
 
 
 def what_ran(run):

@@ -8,10 +8,10 @@ from validate.html import number, percent, seconds
 from validate.outcome import CHECK, THRESHOLD
 
 # Colour and symbol of each word: none stands without its symbol.
-WORDS = {"RECORD CONTRADICTS ITSELF": ("bad", "✕"), "FAILED": ("bad", "✕"), "INCOMPLETE": ("doubt", "!"),
-         "NOT ACCEPTED": ("bad", "✕"), "ACCEPTED": ("good", "✓"), "NOTHING TRAINED": ("doubt", "!"),
-         "NOT VALID": ("doubt", "!"), "VALID": ("good", "✓"), "PASSED": ("good", "✓"), "INTERRUPTED": ("doubt", "!"),
-         "SKIPPED": ("fact", "–"), "judged with the last repeat": ("fact", "–")}
+BAD, DOUBT, GOOD, FACT = ("bad", "✕"), ("doubt", "!"), ("good", "✓"), ("fact", "–")
+WORDS = {"RECORD CONTRADICTS ITSELF": BAD, "FAILED": BAD, "INCOMPLETE": DOUBT, "NOT ACCEPTED": BAD, "ACCEPTED": GOOD,
+         "NOTHING TRAINED": DOUBT, "NOT VALID": DOUBT, "VALID": GOOD, "PASSED": GOOD, "INTERRUPTED": DOUBT,
+         "SKIPPED": FACT, "judged with the last repeat": FACT}
 WORST = ("RECORD CONTRADICTS ITSELF", "FAILED", "INCOMPLETE", "NOT ACCEPTED", "NOT VALID", "VALID", "NOTHING TRAINED")
 REASONS = 3
 
