@@ -33,14 +33,23 @@ WORD = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 HIDDEN = ("command_line", "deck_name", "device_identity", "device_serial")
 
 
-def cleaner(record, anonymous):
-    """A function of a text that hides names, paths and UUIDs in it, if that is asked."""
-    if not anonymous:
-        return lambda text: text
-    hosts, names = dict.fromkeys(record.provenance["hosts"]), {}
-    for n, host in enumerate(hosts, 1):
-        names[host] = names[host.split(".")[0]] = f"node-{n:03d}"
-    return lambda text: WORD.sub(lambda word: names.get(word[0], word[0]), PRIVATE.sub("(hidden)", text))
+class Cleaner:
+    """Hides names, paths and UUIDs in a text, if that is asked; a host has one name in all records."""
+
+    def __init__(self, anonymous):
+        self.anonymous, self.names, self.hosts = anonymous, {}, 0
+
+    def host(self, host):
+        if not self.anonymous:
+            return host
+        if host not in self.names:
+            self.hosts += 1
+            self.names[host] = self.names[host.split(".")[0]] = f"node-{self.hosts:03d}"
+        return self.names[host]
+
+    def __call__(self, text):
+        hidden = PRIVATE.sub("(hidden)", text) if self.anonymous else text
+        return WORD.sub(lambda word: self.names.get(word[0], word[0]), hidden) if self.names else hidden
 
 
 def clean_all(values, clean):
@@ -52,28 +61,29 @@ def clean_all(values, clean):
             values[name] = [clean(text) for text in value]
 
 
-def read_run(path, number, anonymous):
+def read_run(path, number, clean):
     """A record with what validate finds in it; that it says FAILED contradicts nothing."""
     record = read_record(path)
     with open(path, "rb") as file:
         digest = hashlib.sha256(file.read()).hexdigest()
     whole, of_case = checks.check_all(record)
-    clean = cleaner(record, anonymous)
+    for host in record.provenance["hosts"]:
+        clean.host(host)
     told = {case.name: f"recorded {case.settings.get('verdict')}: " for case in record.cases}
     found = {name: [clean(sentence) for sentence in f.sentences if not sentence.startswith(told[name])]
              for name, f in of_case.items()}
-    if anonymous:
+    if clean.anonymous:
         clean_all(record.provenance, clean)
         record.provenance.update({name: ["(hidden)"] * len(record.provenance[name]) if isinstance(
             record.provenance[name], list) else "(hidden)" for name in HIDDEN if name in record.provenance})
         for case in record.cases:
             clean_all(case.values, clean)
             case.settings.update({name: clean(case.settings[name]) for name in ("not_accepted", "skipped")})
-    name = f"record {number}" if anonymous else os.path.basename(path)
-    return Run(record, [clean(sentence) for sentence in whole.sentences], found, name, path, digest)
+    name = f"record {number}" if clean.anonymous else os.path.basename(path)
+    return Run(record, [clean(sentence) for sentence in whole.sentences], found, name, path, digest, clean)
 
 
-def page_of(runs, anonymous):
+def page_of(runs):
     """The page and its word."""
     cases = [Shown(run, case, ("" if len(runs) == 1 else f"record {n}, ") + f"case {case.settings['case']}")
              for n, run in enumerate(runs, 1) for case in run.record.cases]
@@ -86,7 +96,7 @@ def page_of(runs, anonymous):
         sizes=list(verdict.sizes(cases)) if len(runs) > 1 else [], rows=[verdict.row(group) for group in
                                                                          verdict.views.repeats(cases)],
         first=tables.in_full(first), others=[tables.in_full(case) for case in cases if case is not first],
-        runs=[(run, tables.links_of(run, cleaner(run.record, anonymous)), tables.what_ran(run)) for run in runs])
+        runs=[(run, tables.links_of(run), tables.what_ran(run)) for run in runs])
 
 
 def main():
@@ -99,12 +109,12 @@ def main():
     out = arguments.o or os.path.splitext(arguments.record[0])[0] + ".html"
     path = arguments.record[0]
     try:
-        runs = []
+        runs, clean = [], Cleaner(arguments.anonymous)
         for path in arguments.record:
-            runs.append(read_run(path, len(runs) + 1, arguments.anonymous))
+            runs.append(read_run(path, len(runs) + 1, clean))
         if not any(run.record.cases for run in runs):
             raise Unreadable("it has no case: the run ended before one began")
-        word, text = page_of(runs, arguments.anonymous)
+        word, text = page_of(runs)
         path = out
         with open(out, "w", encoding="utf-8") as file:
             file.write(text)

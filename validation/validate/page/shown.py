@@ -22,6 +22,7 @@ class Run:
     name: str
     path: str
     sha256: str
+    clean: object    # hides what an anonymous page has not
     grids: dict = field(default_factory=dict)    # of maps, by number of ranks
 
     @cached_property

@@ -109,14 +109,14 @@ def in_full(case):
     return {**found, **of_ranks(case)} if case.by_rank else found
 
 
-def links_of(run, clean):
+def links_of(run):
     """The pair matrix of the pre-flight and its ten slowest pairs; None if no calibration lies next to the record."""
     path = os.path.splitext(run.path)[0] + ".calibration.h5"
     try:
         hosts, pairs, times = read_links(path)
     except Unreadable:
         return None
-    hosts = [clean(host) for host in hosts]
+    hosts = [run.clean.host(host) for host in hosts]
     order = {host: n for n, host in enumerate(dict.fromkeys(hosts))}
     node = np.array([order[host] for host in hosts])
     kind, total, excess = node[pairs[:, 0]] ^ node[pairs[:, 1]], times.sum(axis=1), np.zeros(len(pairs))
