@@ -305,7 +305,7 @@ def check_install(tap):
                    "which Tcl reads", told.stdout + told.stderr)
         environment = {**os.environ, "PATH": f"{words['PATH']}:{os.environ['PATH']}"}
         environment.pop("XGSW", None)
-        run = subprocess.run("xgsw --version && xgsw-validate --help && xgsw-compare --help && "
+        run = subprocess.run("xgsw --version && xgsw-validate --help && xgsw-page --help && xgsw-compare --help && "
                              "DTYPE=fp8 MODEL_SIZE=8b JOB_TOTAL_GPUS=16 xgsw-launch --print slurm", shell=True,
                              env=environment, cwd=folder, capture_output=True, text=True, check=False)
         tap.ok(run.returncode == 0 and f" {words['XGSW_TOP']}/xgsw llama3.1-8b-fp8-16-ID.dat\n" in run.stdout

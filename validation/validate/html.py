@@ -7,12 +7,14 @@ import re
 
 import jinja2
 import matplotlib
+import matplotlib.figure
+import matplotlib.pyplot
 from markupsafe import Markup
 
 matplotlib.use("svg")
 matplotlib.rcParams.update({
-    "svg.fonttype": "none", "svg.hashsalt": "xgsw", "font.family": "sans-serif", "font.size": 9,
-    "axes.spines.top": False, "axes.spines.right": False, "image.interpolation": "none",
+    "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9, "axes.spines.top": False,
+    "axes.spines.right": False, "image.interpolation": "none",
 })
 # The colours of Okabe and Ito, which colour-blind readers tell apart.
 BLUE, SKY, ORANGE, GREEN, RED, GREY, DARK = (
@@ -32,24 +34,47 @@ def number(value, digits=3):
     return rounded if abs(value) >= 1e-6 else f"{value:.{digits - 1}e}"
 
 
+def whole(value):
+    """A count, all its digits."""
+    return f"{int(value):,}".replace(",", NARROW)
+
+
 def percent(part, digits=3):
-    return f"{number(100 * part, digits)}{NARROW}%"
+    return f"{number(100 * part, digits)}{NARROW}%" if math.isfinite(part) else "n/a"
 
 
 def seconds(value):
     """A time with the unit that suits it."""
     for limit, unit, scale in ((1e-3, "µs", 1e6), (1, "ms", 1e3), (120, "s", 1), (7200, "min", 1 / 60)):
-        if not math.isfinite(value) or value < limit:
+        if not math.isfinite(value):
+            return "n/a"
+        if value < limit:
             return f"{number(value * scale)}{NARROW}{unit}"
     return f"{number(value / 3600)}{NARROW}h"
 
 
+def drawing(width, height, **axes):
+    """A figure of so many inches and its axes, which fill it but for margins in inches (left, right, top, bottom)."""
+    left, right, top, bottom = (axes.get(side, 0) for side in ("left", "right", "top", "bottom"))
+    figure = matplotlib.figure.Figure((width, height))
+    return figure, figure.add_axes((left / width, bottom / height, 1 - (left + right) / width,
+                                    1 - (top + bottom) / height))
+
+
+def scaled(value, unit):
+    """A quantity with the decimal prefix that suits it: 37.3 MJ."""
+    power = min(5, max(0, math.floor(math.log10(abs(value)) / 3))) if value and math.isfinite(value) else 0
+    return f"{number(value / 1000**power)}{NARROW}{' kMGTP'[power].strip()}{unit}"
+
+
 def picture(figure, sentence):
     """The figure as SVG text; the sentence describes it for screen readers."""
+    matplotlib.rcParams["svg.hashsalt"] = sentence    # names within a picture are its own on the page
     text = io.StringIO()
     figure.savefig(text, format="svg", transparent=True, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     matplotlib.pyplot.close(figure)
-    svg = re.sub(r"^.*?<svg", "<svg", text.getvalue(), flags=re.S)
+    svg = re.sub(r'^.*?(?=<svg)| xmlns(:xlink)?="[^"]*"|<metadata>.*?</metadata>| id="[\w.]+_\d+"', "", text.getvalue(),
+                 flags=re.S)
     return Markup(svg.replace("<svg", f'<svg role="img" aria-label="{Markup.escape(sentence)}"', 1))
 
 
@@ -57,5 +82,5 @@ def render(template, **values):
     """A page from a template of the folder; every value is escaped unless it is Markup."""
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(FOLDER), autoescape=True, trim_blocks=True,
                                      lstrip_blocks=True, undefined=jinja2.StrictUndefined)
-    environment.filters.update(number=number, percent=percent, seconds=seconds)
+    environment.filters.update(number=number, whole=whole, percent=percent, seconds=seconds, scaled=scaled)
     return environment.get_template(template).render(**values)

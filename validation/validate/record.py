@@ -164,3 +164,12 @@ def read_record(path):
     except (OSError, KeyError, RuntimeError, ValueError) as error:
         why = str(error).strip("'\"")
         raise Unreadable(f"it is no whole record: take another copy, or run the deck again (HDF5: {why})") from None
+
+
+def read_links(path):
+    """What --calibrate measured of links: hosts of ranks, pairs of ranks [pairs, 2], seconds [pairs, blocks]."""
+    try:
+        with h5py.File(path, "r") as file:
+            return plain(file["ranks/host"][()]), file["links/ranks"][()], file["links/seconds"][()]
+    except (OSError, KeyError, RuntimeError, ValueError) as error:
+        raise Unreadable(f"it is no calibration: {error}") from None

@@ -15,14 +15,13 @@ TABLES = ("computing_seconds", "run_delay_seconds", "late_seconds", *("exposed_"
 
 def kinds_of_work(flops, bytes_of):
     """Ranks of the same work: lists, each led by its first, be its numbers what they may."""
-    left, kinds = list(range(len(flops))), []
-    while left:
-        kind = [
-            r for r in left
-            if r == left[0] or all(abs(x[left[0]] - x[r]) <= ALIKE * max(x[left[0]], x[r]) for x in (flops, bytes_of))
-        ]
-        kinds.append(kind)
-        left = sorted(set(left) - set(kind))
+    work, left, kinds = np.array([flops, bytes_of], dtype=float), np.arange(len(flops)), []
+    while len(left):
+        first, others = work[:, left[:1]], work[:, left]
+        alike = (abs(first - others) <= ALIKE * np.maximum(first, others)).all(axis=0)
+        alike[0] = True
+        kinds.append(left[alike].tolist())
+        left = left[~alike]
     return kinds
 
 
@@ -44,11 +43,11 @@ def paces(own, kinds):
         peers[kind] = len(kind) - 1
         if len(kind) < 2 or steps < BLOCKS:
             continue
-        for rank, others in zip(kind, medians_of_others(own[:, kind]).T):
-            apart = np.bincount(block, own[:, rank] - others)
-            with np.errstate(all="ignore"):
-                excess[rank] = own[:, rank].sum() / others.sum() - 1
-                error[rank] = np.sqrt(BLOCKS) * apart.std(ddof=1) / others.sum()
+        others, apart = medians_of_others(own[:, kind]), np.zeros((BLOCKS, len(kind)))
+        np.add.at(apart, block, own[:, kind] - others)
+        with np.errstate(all="ignore"):
+            excess[kind] = own[:, kind].sum(axis=0) / others.sum(axis=0) - 1
+            error[kind] = np.sqrt(BLOCKS) * apart.std(axis=0, ddof=1) / others.sum(axis=0)
     return peers, excess, error
 
 

@@ -26,6 +26,15 @@ def waits(case):
     return {axis: case["ranks/exposed_" + axis] for axis in slow.EXPOSED}
 
 
+def spent(case):
+    """Mean seconds of a timed step, of each rank: computing, waiting by axis, and the rest."""
+    steps = timed(case)
+    parts = {"computing": own_computing(case)[steps].mean(axis=0)}
+    parts.update((axis, table[steps].mean(axis=0)) for axis, table in waits(case).items())
+    whole = case["ranks/rank_seconds"][steps].mean(axis=0)
+    return {**parts, "rest": np.maximum(whole - sum(parts.values()), 0)}
+
+
 def peers(case):
     """Lists of ranks that were given the same work."""
     return slow.kinds_of_work(case["ranks/computing_flops"], case["ranks/computing_bytes"])
@@ -41,7 +50,7 @@ def relative_to_peers(table, kinds):
 
 def speed(case):
     """Tokens/s by the mean and by the median of the measured steps; NaN if none was measured."""
-    tokens, seconds = case["results/tokens_per_step"], case.measured
+    tokens, seconds = case.settings["sequence"] * case.settings["global_batch"], measured(case)
     return (tokens / np.mean(seconds), tokens / np.median(seconds)) if len(seconds) else (np.nan, np.nan)
 
 
@@ -72,6 +81,20 @@ def coordinates(case, rank):
     found = {}
     for axis, _ in AXES:
         found[axis], rank = rank % case.settings[axis], rank // case.settings[axis]
+    return found
+
+
+def measured(case):
+    """Times of the steps that count; a journal does not know after which of them a checkpoint was saved."""
+    return case.measured if "steps/pause_seconds" in case.values else case["steps/step_seconds"][timed(case)]
+
+
+def places(record):
+    """(host, index among the ranks of this host) of every rank."""
+    seen, found = {}, []
+    for host in record.provenance["hosts"]:
+        seen[host] = seen.get(host, -1) + 1
+        found.append((host, seen[host]))
     return found
 
 

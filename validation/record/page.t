@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""The page of a record: its numbers are the record's, its word is the worst, it names a slow GPU among 512, it loads
+nothing. Marked long, headless Chromium draws it. TAP."""
+
+import html
+import os
+import re
+import shutil
+import subprocess
+import sys
+import warnings
+
+from runs import LONG, SHAPE, TOP, Place, Tap
+
+import h5py
+import multiplied
+import numpy as np
+import page    # validation/page.py
+from validate.page.shown import Run
+from validate.record import read_record
+
+DECK = ("Page <script>alert(1)</script>\nof a test\n" + SHAPE.format(64).replace("tensor = 1\n", "tensor = 1 2\n")
+        .replace("check = off", "check = full") + "steps = 12\n[llama3.1-8b]\n")
+SCRIPT = os.path.join(TOP, "validation", "page.py")
+FOREIGN = re.compile(r"<script|<link|<iframe|\bsrc\s*=|https?:|url\((?!#)|@import", re.IGNORECASE)
+
+
+def write(*arguments):
+    """Status, output, and the page that it names."""
+    done = subprocess.run([SCRIPT, *arguments], capture_output=True, text=True, check=False)
+    name = done.stdout.split(": ")[0]
+    text = open(name, encoding="utf-8").read() if os.path.exists(name) else ""
+    return done.returncode, done.stdout + done.stderr, text
+
+
+def words(text):
+    """What one reads of a page, pictures included."""
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<style.*?</style>|<[^>]*>", " ", text, flags=re.DOTALL)))
+
+
+def is_number(text, value):
+    """Is it this value with three digits, and ms or s?"""
+    found = re.match(r"([\d.]+)(ms|s)?$", re.sub(r"\s", "", text))
+    return bool(found) and abs(float(found[1]) * (1e-3 if found[2] == "ms" else 1) / value - 1) < 0.005
+
+
+def check_numbers(tap, record, text):
+    rows = re.findall(r"<tr><td><a href=.*?</tr>", text, re.DOTALL)
+    for case, row in zip(record.cases, rows):
+        cells = [words(cell).strip() for cell in re.split("<td[^>]*>", row)]
+        numbers = "mean_seconds", "tokens_per_second_per_gpu"
+        found = [any(is_number(cell, case["results/" + name]) for cell in cells) for name in numbers]
+        found.append(any(is_number(cell, case["check_model/residual"]) for cell in cells))
+        tap.ok(all(found), f"{case.name}: step, speed and residual are the record's", f"{found} {cells}")
+    tap.ok(len(rows) == len(record.cases) and "script-src" not in text and "default-src 'none'" in text
+           and not FOREIGN.search(text) and "Page <script>alert(1)</script> of a test" in words(text),
+           "it loads nothing and runs nothing; a title with a script is text", FOREIGN.findall(text))
+
+
+def recover(record):
+    """Leaves of the last case what a journal would."""
+    case = record.cases[-1]
+    kept = {"steps/step", "steps/step_seconds", "steps/losses", "results/completed", "results/invalid_reasons"}
+    case.values = {path: value for path, value in case.values.items() if path in kept}
+    case.settings.update(verdict="INTERRUPTED", validity="NOT VALID")
+
+
+def skip(record):
+    for case in record.cases:
+        case.values = {}
+        case.settings.update(verdict="SKIPPED", skipped="needs 64 ranks", validity="NOT VALID")
+
+
+def set_all(**settings):
+    return lambda record: [case.settings.update(settings) for case in record.cases]
+
+
+def set_last(**settings):
+    return lambda record: record.cases[-1].settings.update(settings)
+
+
+# Each is made of a sound record by the changes up to it, from the best word to the worst.
+WORDS = (("NOTHING TRAINED", (skip,)), ("VALID", ()), ("NOT VALID", (set_last(validity="NOT VALID"),)),
+         ("ACCEPTED", (set_all(acceptance="ACCEPTED"),)), ("NOT ACCEPTED", (set_last(acceptance="NOT ACCEPTED"),)),
+         ("INCOMPLETE", (recover,)), ("FAILED", (lambda record: record.cases[0].settings.update(verdict="FAILED"),)),
+         ("RECORD CONTRADICTS ITSELF", ()))
+
+
+def word_in_box(path, changes, contradictions):
+    record = read_record(path)
+    for change in (set_all(verdict="PASSED", validity="VALID"), *changes):
+        change(record)
+    run = Run(record, contradictions, {case.name: [] for case in record.cases}, "gsw.h5", path, "0" * 64,
+              page.Cleaner(False))
+    return re.search(r"<h1>\S+ (.*?)</h1>", page.page_of([run])[1])[1]
+
+
+def check_words(tap, path):
+    so_far = ()
+    for word, changes in WORDS:
+        contradictions = ["invented"] if word.startswith("RECORD") else []
+        found = word_in_box(path, so_far + changes, contradictions)
+        tap.ok(found == word, f"the word {word}", found)
+        so_far += changes if word != "NOTHING TRAINED" else ()
+
+
+def check_spoilt(tap, place, path):
+    spoilt = place.file("spoilt.h5")
+    shutil.copy(path, spoilt)
+    with h5py.File(spoilt, "r+") as file:
+        file["case_0001/results/tokens_per_second"][()] = 1.0
+    status, said, text = write(spoilt)
+    tap.ok(status == 1 and "tokens_per_second is" in words(text), "a spoilt record: status 1, the page says why", said)
+    status, said, _ = write(place.file("none.h5"))
+    tap.ok(status == 2 and "there is no such file" in said, "no record: status 2 and a sentence", said)
+
+
+def check_many(tap, place, path):
+    many, name = place.file("many.h5"), "nid100023 GPU 5"
+    multiplied.multiply(path, many, 512, 2, 189, 46)
+    status, said, text = write(many)
+    box, tiles = text[text.index('<div class="box') : text.index("<h2>")].split('<div class="tiles"')
+    tap.ok(status == 0 and name in words(box) and f"1 of 512 rank 189, {name}" in words(tiles),
+           "among 512 GPUs the slow one is in the box and in a tile", f"{said} {box} {tiles}")
+    tap.ok("node nid100046: +" in text and "no verdict" in text and "nid100046: its 8 ranks compute 5" in words(text),
+           "a node that is a little slow is named on the map")
+    with h5py.File(place.file("many.calibration.h5"), "w") as file:    # the third of four hosts is not in the record
+        file["ranks/host"] = np.array([b"nid100000", b"nid100001", b"nid1spare", b"nid100003"])
+        file["links/ranks"] = np.array([(0, 1), (2, 3), (0, 2), (1, 3)])
+        file["links/seconds"] = np.array([[1.0], [1.5], [1.0], [1.0]])
+    status, said, text = write(many, "--anonymous", "-o", place.file("anonymous.html"))
+    shown = [word for word in ("nid1", "GPU-0000", place.path, "many") if word in text]
+    hidden = status == 0 and "node-024 GPU 5" in words(text) and not shown
+    tap.ok(hidden, "--anonymous hides names", f"{said} {shown}")
+    tap.ok("rank 2 on node-065, rank 3 on node-004 20.0 %" in words(text), "the slowest link is named")
+    return place.file("many.html")
+
+
+def check_chromium(tap, place, path):
+    program = shutil.which("chromium")
+    if not program or not LONG:
+        tap.ok(True, f"Chromium draws and prints it # SKIP {'it is marked long' if program else 'no chromium here'}")
+        return
+    # Its own script takes the picture, so it must run scripts; the page's policy (CSP) forbids them there.
+    for how in ("--screenshot --window-size=1200,3000", "--screenshot --window-size=400,3000", "--print-to-pdf"):
+        out = place.file("drawn.png" if "shot" in how else "drawn.pdf")
+        words = how.replace("--screenshot", f"--screenshot={out}").replace("to-pdf", f"to-pdf={out}").split()
+        done = subprocess.run([program, "--headless", "--no-sandbox", "--enable-logging=stderr", *words,
+                               f"--user-data-dir={place.file('browser')}", path], capture_output=True, text=True,
+                              check=False, timeout=300)
+        tap.ok(os.path.exists(out) and os.path.getsize(out) > 10000 and "CONSOLE" not in done.stderr, how, done.stderr)
+
+
+def main():
+    warnings.simplefilter("ignore", RuntimeWarning)
+    tap, place = Tap(), Place(DECK)
+    status, _, errors = place.run(2)
+    tap.ok(status == 0, "a run of two cases", errors)
+    path = place.file("gsw.h5")
+    status, said, text = write(path)
+    tap.ok(status == 0, "its page is written", said)
+    check_numbers(tap, read_record(path), text)
+    check_words(tap, path)
+    check_spoilt(tap, place, path)
+    check_chromium(tap, place, check_many(tap, place, path))
+    place.close()
+    tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The parts of the page that validation/page.py writes."""

@@ -1,0 +1,159 @@
+"""A case in full, its links, and what ran: what the template page.html shows."""
+
+import os
+
+import numpy as np
+from matplotlib.ticker import MaxNLocator
+
+from validate import views
+from validate.findings import count
+from validate.html import drawing, number, percent, picture, scaled, whole
+from validate.outcome import CHECK, THRESHOLD
+from validate.page import drawings, maps
+from validate.page.verdict import why_no_excess
+from validate.record import Unreadable, read_links
+
+RAN = ("git_commit", "dirty", "build_date", "build_compiler", "build_flags", "build_mpi", "mpi_library", "cuda_library",
+       "products_library", "hdf5_library", "processor", "processors", "threads", "kernel", "command_line", "deck_name",
+       "started", "written", "binary_sha256")
+
+
+def transfers(case):
+    """Rows of (group and kind, messages, bytes of one, bytes/s), of rank 0; and a sentence on the slowest rank."""
+    names = ("name", "messages", "bytes", "bytes_per_second")
+    rows = [(name, messages, size / max(messages, 1), speed) for name, messages, size, speed in
+            zip(*(case.values["transfer_kinds/" + name] for name in names))]
+    return rows, list(slowest_links(case))
+
+
+def slowest_links(case):
+    """Of each axis the rank that moves its bytes most slowly, if the record has the sums of all ranks."""
+    if "rank_sums/axis" not in case.values:
+        return
+    moved, spent = (case.values["rank_sums/transfer_" + part] for part in ("bytes", "seconds"))
+    for axis, size, time in zip(case.values["rank_sums/axis"], moved.T, spent.T):
+        ranks = np.flatnonzero(time > 0)
+        if len(ranks) > 1 and size.any():
+            speed = size[ranks] / time[ranks]
+            slow = int(np.argmin(speed))
+            yield (f"{axis}: {case.rank(ranks[slow])} is slowest, {scaled(speed[slow], 'B/s')}; the median rank has "
+                   f"{scaled(np.median(speed), 'B/s')}, waits included")
+
+
+def checks(case):
+    """Rows of (what was checked, how, passed); nothing was: a sentence."""
+    value = lambda name: case.values["results/" + name]
+    if case.values[CHECK + "/done"]:
+        parts = ", ".join(f"{name.replace('_', ' ')} {number(case.values[f'{CHECK}/{name}'])}"
+                          for name in ("loss", "gradient_first", "weights"))
+        yield "check model", f"residual {number(case.values[CHECK + '/residual'])}, limit {THRESHOLD:.0f} ({parts})", \
+            case.values[CHECK + "/passed"]
+    for what, counted, of, bad, worst in (
+            ("replay", "replayed_operations", "operations", "replayed_mismatches", "replayed_worst"),
+            ("shadow", "shadowed_operations", "operations", "shadowed_mismatches", "shadowed_worst"),
+            ("sums over ranks", "conserved_comparisons", "totals", "conserved_mismatches", "conserved_worst"),
+            ("equal weights", "replicas_compared", "copies", "replica_mismatches", None)):
+        if value(counted):
+            most = f", at most {percent(value(worst))} of what is allowed" if worst else ""
+            yield what, f"{whole(value(bad))} of {whole(value(counted))} {of} differ{most}", not value(bad)
+
+
+def slowest(case):
+    """The ten ranks that compute longest next to their peers."""
+    device = case.run.record.provenance
+    of = lambda name, rank: device[name][rank] if rank < len(device.get(name, ())) else ""
+    steps, samples = views.timed(case.case), case.values["samples/rank"]
+    own, late, waits = (table[steps].mean(axis=0) for table in (
+        views.own_computing(case.case), case.case["ranks/late_seconds"], sum(views.waits(case.case).values())))
+    order = [rank for rank in np.argsort(-case.excess, kind="stable")[:10] if np.isfinite(case.excess[rank])]
+    for rank in order:
+        mine = samples == rank
+        extreme = lambda name, best: best(case.values["samples/" + name][mine]) if mine.any() else np.nan
+        host, place = case.run.places[rank]
+        yield {"name": f"rank {rank}", "host": host, "place": place, "excess": case.excess[rank],
+               "error": case.values["ranks/excess_error"][rank], "own": own[rank], "waits": waits[rank],
+               "late": late[rank], "clock": 1e-6 * extreme("clock", np.min),
+               "warm": extreme("temperature", np.max), "uuid": of("device_identity", rank),
+               "bus": of("device_bus", rank), "serial": of("device_serial", rank)}
+
+
+def energy(case):
+    method = case.values["results/energy_method"]
+    if not method:
+        return "Energy is not known: no counter (NVML, /sys/class/powercap) could be read. Let the ranks read it."
+    return (f"{scaled(case.values['results/energy'], 'J')} in the timed steps, "
+            f"{scaled(case.values['results/energy_per_token'], 'J')} a token ({method}).")
+
+
+def of_ranks(case):
+    """Pictures and tables that need the seconds of each rank."""
+    ranks = case.settings["ranks"]
+    grid = case.run.grids.setdefault(ranks, maps.Grid(case.run.places[:ranks]))
+    where, legend = drawings.where(case)
+    rows, links = transfers(case)
+    found = {"where": where, "legend": legend, "transfers": rows, "links": links, "checks": list(checks(case)),
+             "energy": energy(case), "further": list(maps.further(case, grid)), "grid": grid, "map": None}
+    if not np.isfinite(case.excess).any():
+        return {**found, "no_excess": why_no_excess(case)}
+    relative = views.relative_to_peers(views.own_computing(case.case), views.peers(case.case))
+    picture_of_map, nodes = maps.excess(case, grid)
+    return {**found, "map": picture_of_map, "nodes": nodes, "always": drawings.always(case, relative),
+            "slowest": list(slowest(case))}
+
+
+def in_full(case):
+    """What the template shows of a case; a part that the record lacks is a sentence there."""
+    found = {"case": case, "steps": None, "where": None}
+    if case.timed:
+        found.update(steps=drawings.steps(case), step_sentences=drawings.step_sentences(case))
+    return {**found, **of_ranks(case)} if case.by_rank else found
+
+
+def links_of(run):
+    """The pair matrix of the pre-flight and its ten slowest pairs; None if no calibration lies next to the record."""
+    path = os.path.splitext(run.path)[0] + ".calibration.h5"
+    try:
+        hosts, pairs, times = read_links(path)
+    except Unreadable:
+        return None
+    hosts = [run.clean.host(host) for host in hosts]
+    order = {host: n for n, host in enumerate(dict.fromkeys(hosts))}
+    node = np.array([order[host] for host in hosts])
+    kind, total, excess = node[pairs[:, 0]] ^ node[pairs[:, 1]], times.sum(axis=1), np.zeros(len(pairs))
+    for one in np.unique(kind):
+        alike = kind == one
+        excess[alike] = total[alike] / np.median(total[alike]) - 1
+    return {**draw_links(hosts, pairs if len(hosts) <= 64 else node[pairs], excess),
+            "worst": [(hosts[a], a, hosts[b], b, excess[n]) for n in np.argsort(-excess, kind="stable")[:10]
+                      for a, b in (pairs[n],)]}
+
+
+def draw_links(hosts, ends, excess):
+    size = ends.max() + 1
+    matrix = np.full((size, size), np.nan)
+    np.fmax.at(matrix, (ends[:, 0], ends[:, 1]), excess)
+    matrix = np.fmax(matrix, matrix.T)
+    figure, axes = drawing(3.6, 3.8, left=0.4, top=0.2, right=0.2, bottom=0.4)
+    shown = axes.imshow(np.ma.masked_invalid(matrix), cmap="Blues", vmin=0, vmax=0.5, interpolation="none")
+    shown.set_clip_path(None)
+    axes.tick_params(length=0, labelsize=8)
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(8, integer=True))
+    what = "ranks" if len(hosts) <= 64 else "nodes"
+    said = f"Matrix of pairs of {what}: the slowest takes {percent(excess.max())} longer than pairs of its kind."
+    return {"picture": picture(figure, said), "what": what, "pairs": len(excess)}
+
+
+def what_ran(run):
+    """Names and values of where a record comes from; the environment never."""
+    p = run.record.provenance
+    rows = [(name.replace("_", " "), p[name]) for name in RAN if name in p]
+    hosts = list(dict.fromkeys(p["hosts"]))
+    rows += [("hosts", f"{count(len(hosts), 'host')}: {' '.join(hosts)}"), ("libraries", "; ".join(p["libraries"]))]
+    for name in ("device_name", "device_driver", "switches"):
+        if len(p.get(name, ())):
+            rows.append((name.replace("_", " "), "; ".join(sorted(set(p[name])))))
+    for name, unit in (("device_power_limit", "W"), ("device_clock_limit", "Hz")):
+        if len(p.get(name, ())):
+            rows.append((name.replace("_", " "), f"{scaled(np.min(p[name]), unit)} to {scaled(np.max(p[name]), unit)}"))
+    return rows
