@@ -17,6 +17,14 @@ enum { NVML_SUCCESS = 0, NVML_INVALID_ARGUMENT = 2, NVML_NOT_FOUND = 6, NVML_DRI
 
 static int device_handle;
 
+/* What the device answers to a question that it understands. */
+static int tell(void *device, bool understood, unsigned *to, unsigned value)
+{
+    if (device != &device_handle || !understood) return NVML_INVALID_ARGUMENT;
+    *to = value;
+    return NVML_SUCCESS;
+}
+
 /* As `nvidia-smi -L` writes it. */
 static std::string identity_of(const cudaUUID_t &uuid)
 {
@@ -53,6 +61,13 @@ int nvmlDeviceGetCurrentClocksEventReasons(void *device, unsigned long long *bit
 int nvmlDeviceGetEccMode(void *device, int *now, int *after_reboot);
 int nvmlDeviceGetTemperature(void *device, int which, unsigned *celsius);
 int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millijoules);
+int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned *milliwatts);
+int nvmlDeviceGetMaxClockInfo(void *device, int which, unsigned *megahertz);
+typedef struct {
+    unsigned char before[36];
+    char id[32];
+} pci_info;
+int nvmlDeviceGetPciInfo_v3(void *device, pci_info *info);
 typedef struct {
     unsigned char cluster[16];
     int status;
@@ -94,16 +109,22 @@ int nvmlDeviceGetHandleByUUID(const char *identity, void **device)
 
 int nvmlDeviceGetClockInfo(void *device, int which, unsigned *megahertz)
 {
-    if (device != &device_handle || which != NVML_CLOCK_SM) return NVML_INVALID_ARGUMENT;
-    *megahertz = 1755;
-    return NVML_SUCCESS;
+    return tell(device, which == NVML_CLOCK_SM, megahertz, 1755);
+}
+
+int nvmlDeviceGetMaxClockInfo(void *device, int which, unsigned *megahertz)
+{
+    return tell(device, which == NVML_CLOCK_SM, megahertz, 1980);
 }
 
 int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts)
 {
-    if (device != &device_handle) return NVML_INVALID_ARGUMENT;
-    *milliwatts = (unsigned)(1e3 * WATTS);
-    return NVML_SUCCESS;
+    return tell(device, true, milliwatts, (unsigned)(1e3 * WATTS));
+}
+
+int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned *milliwatts)
+{
+    return tell(device, true, milliwatts, 700000);
 }
 
 int nvmlDeviceGetCurrentClocksEventReasons(void *device, unsigned long long *bits)
@@ -124,8 +145,14 @@ int nvmlDeviceGetEccMode(void *device, int *now, int *after_reboot)
 
 int nvmlDeviceGetTemperature(void *device, int which, unsigned *celsius)
 {
-    if (device != &device_handle || which != 0) return NVML_INVALID_ARGUMENT;
-    *celsius = 61;
+    return tell(device, which == 0, celsius, 61);
+}
+
+/* nvmlDeviceGetSerial is missing: these boards have no number. */
+int nvmlDeviceGetPciInfo_v3(void *device, pci_info *info)
+{
+    if (device != &device_handle) return NVML_INVALID_ARGUMENT;
+    snprintf(info->id, sizeof info->id, "00000000:3B:00.0");
     return NVML_SUCCESS;
 }
 

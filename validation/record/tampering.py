@@ -209,6 +209,35 @@ def of_witnesses():
     yield "a counter that counts down", put(f"{CASE}/samples/device_energy", -1.0, 1), "counts down"
 
 
+def of_drawings():
+    """Numbers that drawings of a run need. Seconds of another rank than 0 count, too."""
+    for name, row in (("idle_seconds", 0), ("dispatch_seconds", 0), ("phase_seconds", (0, 3)),
+                      ("transfer_messages", (0, 5)), ("transfer_bytes", (0, 5)), ("transfer_seconds", (0, 5))):
+        yield f"{name} of rank 0", scale(f"{CASE}/rank_sums/{name}", 2, row), f"{name} of rank 0"
+    for name, row, word in (("idle_seconds", 3, "idle_seconds"), ("phase_seconds", (3, 3), "phase_seconds of ranks"),
+                            ("transfer_messages", (3, 5), "without a pipeline"), ("rank", 3, "rank_sums/rank"),
+                            ("transfer_bytes", (3, 1), "whole steps"), ("transfer_seconds", (3, 1), "whole steps")):
+        yield f"{name} of rank 3", put(f"{CASE}/rank_sums/{name}", 1e3, row), word
+    yield "dispatch_seconds of rank 3", scale("case_0001/rank_sums/dispatch_seconds", 2, 3), "idle_seconds"
+    yield "an axis", put(f"{CASE}/rank_sums/axis", b"x", 3), "axes of rank_sums"
+    yield "a step's begin", scale(f"{CASE}/steps/begin_seconds", 1 + 1e-6, 4), "begin_seconds are not where"
+    yield "all begins", scale(f"{CASE}/steps/begin_seconds", 1e3, slice(None)), "after the case"
+    yield "a case's begin", scale("case_0002/results/begin_seconds", 0.5), "begin_seconds of case_0002"
+    yield "the last case's begin", scale(f"{FP8}/results/begin_seconds", 1e3), "the run "
+    yield "a sample's time", put(f"{CASE}/samples/seconds", -1.0, 0), "samples/seconds are not"
+    yield "a later sample's", put(f"{CASE}/samples/seconds", 1e4, 5), "samples/seconds are not"
+    for name in ("clock_least", "clock_most", "power_least", "power_most", "temperature_most"):
+        yield f"samples/{name}", scale(f"{CASE}/samples/{name}", 2, 5), f"samples/{name} does not fit"
+    yield "peak_flops", scale(f"{CASE}/results/peak_flops"), "peak_flops"
+    yield "peak_source", put(f"{CASE}/results/peak_source", b"deck: peak_bf16"), "peak_source"
+    for name, value, word in (("bus", b"00:3B.0", "device_bus"), ("serial", b"166", "one device"),
+                              ("power_limit", 70, "device_power_limit"), ("clock_limit", 1e9, "device_clock_limit")):
+        same = put("provenance/device_identity", b"GPU-0", 2) if name == "serial" else lambda file: None
+        yield f"device_{name}", all_of(same, put(f"provenance/device_{name}", value, 2)), word
+    yield "no power limit", put("provenance/device_power_limit", 0.0, 9), "a limit is 0"
+    yield "switches", put("provenance/switches", b"s", 2), "provenance/switches"
+
+
 def of_file():
     yield "deck", put("provenance/deck", b"another deck"), "SHA-256"
     yield "deck hash", put("provenance/deck_sha256", b"0" * 64), "SHA-256"
@@ -223,5 +252,5 @@ def of_file():
 
 def everything():
     for part in (of_results, of_steps, of_experts, of_fp8, of_settings, of_checks, of_faults, of_rules,
-                 of_witnesses, of_samples, of_file):
+                 of_witnesses, of_samples, of_drawings, of_file):
         yield from part()

@@ -108,6 +108,7 @@ class Speed:
     tokens_per_second: float
     tokens_per_second_per_gpu: float
     tflops_per_gpu: float
+    peak_flops: float
     recipe_mfu: float
     model_mfu: float
     recipe_ceiling: float
@@ -121,11 +122,25 @@ def given(shape, key):
     return math.nan if shape[key] == "none" else float(shape[key]) * 1e12
 
 
-def peaks_of(shape, device):
-    """BF16 and FP8, of the device of that name, or as the deck gives them; not-a-number where neither does."""
+def published_peaks(device):
+    """BF16 and FP8, of the device of that name; not-a-number where none is published."""
     name = device[len("NVIDIA ") :] if device.startswith("NVIDIA ") else device
     known = [peaks for words, *peaks in PEAKS if name.startswith(words) and " MIG " not in name]
-    table = known[0] if known else (math.nan, math.nan)
+    return known[0] if known else (math.nan, math.nan)
+
+
+def peak_source(shape, device):
+    """Where the peak of the case's precision comes from, as a record says it."""
+    kinds, precision = ("bf16", "fp8"), shape["precision"]
+    if math.isnan(dict(zip(kinds, peaks_of(shape, device))).get(precision, math.nan)):
+        return ""
+    published = dict(zip(kinds, published_peaks(device)))[precision]
+    return f"deck: peak_{precision}" if math.isnan(published) else f"catalogue: {device}"
+
+
+def peaks_of(shape, device):
+    """BF16 and FP8, of the device of that name, or as the deck gives them; not-a-number where neither does."""
+    table = published_peaks(device)
     deck = [given(shape, key) if device else math.nan for key in ("peak_bf16", "peak_fp8")]
     return [own if math.isnan(peak) else peak for peak, own in zip(table, deck)]
 
@@ -133,7 +148,7 @@ def peaks_of(shape, device):
 def speed(shape, device, seconds):
     """From the measured steps' times."""
     if len(seconds) == 0:
-        return Speed(*[math.nan] * 16)
+        return Speed(*[math.nan] * 17)
     mean = float(np.mean(seconds))
     ranks, batch, precision = shape["ranks"], shape["global_batch"], shape["precision"]
     tokens = batch * shape["sequence"] / mean
@@ -152,6 +167,7 @@ def speed(shape, device, seconds):
         tokens,
         tokens / ranks,
         recipe / 1e12,
+        peak,
         recipe / peak,
         model / peak,
         *ceilings,

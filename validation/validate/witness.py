@@ -7,8 +7,11 @@ import numpy as np
 THROTTLES = {0x08: "hardware slowdown", 0x20: "temperature", 0x40: "hardware temperature", 0x80: "power brake"}
 # Seconds until the sampling thread, told that the timed steps begin, has begun: it may wait for a core.
 BEGUN = 1.0
+# Seconds between two samples where none is dropped.
+EVERY = 1.0
 # At most 16 double operations in any order.
 ROUNDING = 1e-12
+EXTREMES = (("clock", "least"), ("clock", "most"), ("power", "least"), ("power", "most"), ("temperature", "most"))
 COUNTERS = ("device_energy", "package_energy", "own_seconds")
 
 
@@ -32,6 +35,7 @@ def check_samples(case, f):
         f.add(f"rank {held[0]} was throttled in a sample, and the case was not")
     last = np.append(~same, True) if len(ranks) else np.zeros(0, bool)
     check_sampled(case, last, f)
+    check_extremes(case, f)
     check_energy(case, last, f)
 
 
@@ -47,6 +51,21 @@ def check_sampled(case, last, f):
     short = [rank for rank, seconds in zip(ranks, case["samples/seconds"][last]) if on_cuda and
              seconds < spent[rank] - BEGUN]
     f.demand(not short, f"the samples of ranks {short} end before their steps")
+
+
+def check_extremes(case, f):
+    """What was dropped lies between them; where nothing was, they are the sample's own. Seconds are those of the timed
+    steps, of other ranks about as much."""
+    for name, word in EXTREMES:
+        value = case[f"samples/{name}"]
+        beyond = (case[f"samples/{name}_{word}"] - value) * (1 if word == "most" else -1)
+        holds = beyond >= 0 if case["results/sample_seconds"] > EVERY else beyond == 0
+        f.demand((holds | np.isnan(value)).all(), f"samples/{name}_{word} does not fit samples/{name}")
+    ranks, seconds = case["samples/rank"], case["samples/seconds"]
+    if len(ranks):
+        apart = np.where(ranks > 0, BEGUN + np.nanmax(case["ranks/rank_seconds"]), 0)
+        left = case["results/total_seconds"] - case["steps/begin_seconds"][case.settings["warmup"]]
+        f.demand(((-apart <= seconds) & (seconds <= left + apart)).all(), "samples/seconds are not of the timed steps")
 
 
 def check_energy(case, last, f):

@@ -35,6 +35,7 @@ typedef struct {
     sampler *sampler;                        /* NULL: none */
     int part;                                /* of the world: the ranks that take part */
     double before, spent_seconds, soak_ends; /* by this rank's clock */
+    double window;                           /* when the timed steps began, by this rank's clock */
     double pause;                            /* of the checkpoint before the step at hand */
 } timed_steps;
 
@@ -78,6 +79,7 @@ static void finish_step(timed_steps *x, int64_t step)
     conserved_read(x->sums, x->trainer);
     add_report(x, &s, step);
     x->r->seen.own_seconds[step] = mark_time(end) - x->before;
+    x->r->seen.begin[step] = x->before - x->in->began - x->r->seen.begin_seconds;
     x->r->seen.pause[step] = x->pause;
     x->pause = 0.0;
     x->before = mark_time(end);
@@ -126,6 +128,7 @@ static void begin_window(timed_steps *x)
     machine *m = x->trainer->machine;
     tally_begin(machine_tally(m));
     sampler_begin(x->sampler);
+    x->window = x->before;
     x->soak_ends = soak_begin(x->r);
     if (x->soak_ends > 0.0) machine_keep_steps(m, x->r->seen.total);
 }
@@ -265,7 +268,7 @@ static void train_and_prove(timed_steps *x, machine_kind kind)
     if (x->trainer && c->check == CHECK_FULL && !f->stopped) replay_at_full_shape(f, x->trainer);
     f->replay_delivery = prove_judge_transfers(m);
     if (x->trainer) findings_add(&f->machine, m, &f->machine.replay), fault_struck(c, m, f->struck);
-    gather_ranks(x->r, x->trainer, x->sampler);
+    gather_ranks(x->r, x->trainer, x->sampler, x->window);
 }
 
 static void time_steps(const bench_case *c, const measure *share, case_result *r, const run_state *in)
@@ -383,6 +386,7 @@ void run_case(const bench_case *c, const measure *share, case_result *r, const r
 {
     facts *f = &r->seen;
     double begin = clock_seconds();
+    f->begin_seconds = begin - in->began;
     memory_forget_peak();
     f->placement = placement_here(&c->layout, case_machine(c).kind);
     f->load = in->load;

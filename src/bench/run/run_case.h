@@ -15,6 +15,7 @@ typedef struct {
     host_load load;
     sinks told;
     stop_clock stop;
+    double began; /* when the record was opened; by this rank's clock */
     repeat_means *repeats;
     const struct machine_sheet *sheet;    /* that cases are compared with; NULL: none */
     char libraries_differ[REASON_LENGTH]; /* this rank's from rank 0's, as they started; empty: they do not */

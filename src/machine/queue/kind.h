@@ -34,7 +34,9 @@ typedef struct {
 typedef struct {
     char name[64], identity[48], driver[32];
     char fabric[48]; /* of GPUs of several nodes that NVLink connects, the same for all; empty: of no other node's */
+    char bus[32], serial[32]; /* PCI bus id; serial number of the board; empty: not known */
     int multiprocessors;
+    double power_limit_watts, clock_limit_hertz; /* NaN: not known */
     double memory_bytes, free_bytes;
     double communicator_bytes;       /* of what is not free, what this rank's communicators hold */
     bool ecc;                        /* errors are corrected */

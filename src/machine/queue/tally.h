@@ -13,7 +13,7 @@ typedef struct {
     const char *axis;
     int64_t messages;
     double bytes, sent;
-    double exposed_seconds;
+    double exposed_seconds, seconds; /* seconds: of execution, which includes waiting for other ranks */
     /* World rank of the first member of the group whose collectives these are, of groups that contain one another the
      * largest (gradients of experts are summed within data x context); -1: there are none. */
     int first;
