@@ -97,22 +97,25 @@ def check_rank_sums(case, f):
 
 
 def check_seconds(case, f):
-    """Every rank's time: computing, waiting, submitting, idle. On a GPU some computation runs beside other."""
-    s, timed = case.settings, slice(case.settings["warmup"], case["results/completed"])
+    """Every rank's time: computing, waiting, submitting, idle. On a GPU some computation runs beside other. The window
+    also has waits for transfers of the step before it."""
+    first, last = case.settings["warmup"], case["results/completed"]
     computed = sum(seconds for name, seconds in table(case, "operations", "name", "seconds").items()
                    if name not in TRANSFERS)
     f.same("seconds of phases", sum(case["phases/seconds"]), computed, SUMMED)
-    window, on_host = case["ranks/rank_seconds"][timed].sum(axis=0), s["backend"] == "host"
-    exposed = sum(case["ranks/exposed_" + axis] for axis in slow.EXPOSED)[timed].sum(axis=0)
-    f.same("exposed_seconds of rank 0", sum(case["transfers/exposed_seconds"]), exposed[0], SUMMED)
+    window, exposed = case["ranks/rank_seconds"][first:last].sum(axis=0), sum(
+        case["ranks/exposed_" + axis] for axis in slow.EXPOSED)
+    waited = np.array([exposed[first:last].sum(axis=0), exposed[max(first - 1, 0):last].sum(axis=0)])
+    waited[:, 0] = np.sum(case["transfers/exposed_seconds"])
     phases = case["rank_sums/phase_seconds"].sum(axis=1)
-    f.same("phase_seconds of ranks", phases, case["ranks/computing_seconds"][timed].sum(axis=0), SUMMED)
-    spent = phases + exposed
-    spent += case["rank_sums/dispatch_seconds"] if on_host else 0
-    idle, left = case["rank_sums/idle_seconds"], np.maximum(window - spent, 0)
+    f.same("phase_seconds of ranks", phases, case["ranks/computing_seconds"][first:last].sum(axis=0), SUMMED)
+    on_host = case.settings["backend"] == "host"
+    spent = phases + (case["rank_sums/dispatch_seconds"] if on_host else 0) + waited
+    idle, (most, least) = case["rank_sums/idle_seconds"], np.maximum(window - spent, 0)
     # What cancels leaves the rounding of the whole.
-    apart = abs(idle - left) <= SUMMED * window if on_host else idle >= left - SUMMED * window
-    f.demand((apart & (idle <= window)).all(), f"idle_seconds are {idle}, of windows of {window} s {left} are left")
+    most, rounding = most if on_host else window, SUMMED * window
+    f.demand(((least - rounding <= idle) & (idle <= most + rounding)).all(), f"idle_seconds are {idle}, of windows of "
+             f"{window} s {least} are left")
 
 
 def check_spans(case, f):

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void gather_ranks(case_result *r, trainer *t, sampler *own, double window)
+void gather_ranks(case_result *r, own_times *brought, sampler *own, double window)
 {
     facts *f = &r->seen;
     const bench_case *c = r->given;
@@ -17,9 +17,9 @@ void gather_ranks(case_result *r, trainer *t, sampler *own, double window)
     world_broadcast(ended, sizeof ended, 0);
     f->completed = ended[0], f->stopped = (int)ended[1];
     soak_end(r);
-    own_times times = times_of_rank(t ? t->machine : NULL, &f->tally, f->own_seconds, f->total);
-    if (t) trainer_dismantle(t);
-    f->ranks = times_gather(&times, f->completed, c->layout.ranks);
+    own_times none = { .steps = 0 };
+    if (!brought) none = times_of_rank(NULL, NULL, f->own_seconds, f->total);
+    f->ranks = times_gather(brought ? brought : &none, f->completed, c->layout.ranks);
     samples_gather(&f->samples, &(sampled){ case_machine(c).kind, c->layout.ranks, own, window });
 }
 

@@ -7,10 +7,10 @@
 #include "bench/facts/result.h"
 #include "train/measure.h"
 
-/* Brings the times of each rank and step and the samples of a case to rank 0: memory of order steps x ranks. Dismantles
- * the trainer (NULL: this rank takes no part) as soon as its times are taken, and closes the sampler (NULL: none).
- * window: when the timed steps began, by this rank's clock. Collective over the world. */
-void gather_ranks(case_result *r, trainer *t, sampler *own, double window);
+/* Brings the times of each rank and step (NULL: this rank takes no part) and the samples of a case to rank 0: memory of
+ * order steps x ranks. Closes the sampler (NULL: none). window: when the timed steps began, by this rank's clock.
+ * Collective over the world. */
+void gather_ranks(case_result *r, own_times *brought, sampler *own, double window);
 /* Gathers this rank's facts by the table of rows: what is summed, whose largest counts, whose text is kept, which lists
  * have an entry of each rank. Three reductions and a gather for each list. Collective over the world; lists are NULL on
  * other ranks than 0 afterwards, all else is the same on all ranks. */

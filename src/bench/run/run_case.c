@@ -37,6 +37,7 @@ typedef struct {
     double before, spent_seconds, soak_ends; /* by this rank's clock */
     double window;                           /* when the timed steps began, by this rank's clock */
     double pause;                            /* of the checkpoint before the step at hand */
+    own_times times;                         /* of the steps, without what proves them */
 } timed_steps;
 
 /* The trainer has read the step's scales. */
@@ -192,6 +193,8 @@ static void take_from_trainer(timed_steps *x)
     f->device_outside_bytes = memory_outside_on_device(&f->devices[1], f->arena_bytes);
     machine_engines(t->kind, f->engines, sizeof f->engines);
     describe_transfers(f, t);
+    soak_end(x->r);
+    x->times = times_of_rank(t->machine, &f->tally, f->own_seconds, f->total);
 }
 
 /* Runs more steps, of which every form of matrix product and a sample of the other operations is compared with the
@@ -268,7 +271,8 @@ static void train_and_prove(timed_steps *x, machine_kind kind)
     if (x->trainer && c->check == CHECK_FULL && !f->stopped) replay_at_full_shape(f, x->trainer);
     f->replay_delivery = prove_judge_transfers(m);
     if (x->trainer) findings_add(&f->machine, m, &f->machine.replay), fault_struck(c, m, f->struck);
-    gather_ranks(x->r, x->trainer, x->sampler, x->window);
+    if (x->trainer) trainer_dismantle(x->trainer);
+    gather_ranks(x->r, x->trainer ? &x->times : NULL, x->sampler, x->window);
 }
 
 static void time_steps(const bench_case *c, const measure *share, case_result *r, const run_state *in)
