@@ -52,29 +52,12 @@ static std::vector<std::string> identities()
 
 extern "C" {
 
-int nvmlInit_v2(void);
-int nvmlSystemGetDriverVersion(char *text, unsigned length);
-int nvmlDeviceGetHandleByUUID(const char *identity, void **device);
-int nvmlDeviceGetClockInfo(void *device, int which, unsigned *megahertz);
-int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts);
-int nvmlDeviceGetCurrentClocksEventReasons(void *device, unsigned long long *bits);
-int nvmlDeviceGetEccMode(void *device, int *now, int *after_reboot);
-int nvmlDeviceGetTemperature(void *device, int which, unsigned *celsius);
-int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millijoules);
-int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned *milliwatts);
-int nvmlDeviceGetMaxClockInfo(void *device, int which, unsigned *megahertz);
-typedef struct {
-    unsigned char before[36];
-    char id[32];
-} pci_info;
-int nvmlDeviceGetPciInfo_v3(void *device, pci_info *info);
 typedef struct {
     unsigned char cluster[16];
     int status;
     unsigned clique;
     unsigned char state;
 } fabric_info;
-int nvmlDeviceGetGpuFabricInfo(void *device, fabric_info *info);
 
 /* Without a fabric as on an HGX board: completed, with a cluster of zeros. */
 int nvmlDeviceGetGpuFabricInfo(void *device, fabric_info *info)
@@ -149,10 +132,10 @@ int nvmlDeviceGetTemperature(void *device, int which, unsigned *celsius)
 }
 
 /* nvmlDeviceGetSerial is missing: these boards have no number. */
-int nvmlDeviceGetPciInfo_v3(void *device, pci_info *info)
+int nvmlDeviceGetPciInfo_v3(void *device, char *info)
 {
     if (device != &device_handle) return NVML_INVALID_ARGUMENT;
-    snprintf(info->id, sizeof info->id, "00000000:3B:00.0");
+    snprintf(info + 36, 32, "00000000:3B:00.0"); /* nvmlPciInfo_t.busId */
     return NVML_SUCCESS;
 }
 

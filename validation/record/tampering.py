@@ -210,32 +210,30 @@ def of_witnesses():
 
 
 def of_drawings():
-    """Numbers that drawings of a run need. Seconds of another rank than 0 count, too."""
-    for name, row in (("idle_seconds", 0), ("dispatch_seconds", 0), ("phase_seconds", (0, 3)),
-                      ("transfer_messages", (0, 5)), ("transfer_bytes", (0, 5)), ("transfer_seconds", (0, 5))):
-        yield f"{name} of rank 0", scale(f"{CASE}/rank_sums/{name}", 2, row), f"{name} of rank 0"
-    for name, row, word in (("idle_seconds", 3, "idle_seconds"), ("phase_seconds", (3, 3), "phase_seconds of ranks"),
-                            ("transfer_messages", (3, 5), "without a pipeline"), ("rank", 3, "rank_sums/rank"),
-                            ("transfer_bytes", (3, 1), "whole steps"), ("transfer_seconds", (3, 1), "whole steps")):
-        yield f"{name} of rank 3", put(f"{CASE}/rank_sums/{name}", 1e3, row), word
-    yield "dispatch_seconds of rank 3", scale("case_0001/rank_sums/dispatch_seconds", 2, 3), "idle_seconds"
-    yield "an axis", put(f"{CASE}/rank_sums/axis", b"x", 3), "axes of rank_sums"
-    yield "a step's begin", scale(f"{CASE}/steps/begin_seconds", 1 + 1e-6, 4), "begin_seconds are not where"
-    yield "all begins", scale(f"{CASE}/steps/begin_seconds", 1e3, slice(None)), "after the case"
-    yield "a case's begin", scale("case_0002/results/begin_seconds", 0.5), "begin_seconds of case_0002"
-    yield "the last case's begin", scale(f"{FP8}/results/begin_seconds", 1e3), "the run "
-    yield "a sample's time", put(f"{CASE}/samples/seconds", -1.0, 0), "samples/seconds are not"
-    yield "a later sample's", put(f"{CASE}/samples/seconds", 1e4, 5), "samples/seconds are not"
-    for name in ("clock_least", "clock_most", "power_least", "power_most", "temperature_most"):
-        yield f"samples/{name}", scale(f"{CASE}/samples/{name}", 2, 5), f"samples/{name} does not fit"
-    yield "peak_flops", scale(f"{CASE}/results/peak_flops"), "peak_flops"
-    yield "peak_source", put(f"{CASE}/results/peak_source", b"deck: peak_bf16"), "peak_source"
-    for name, value, word in (("bus", b"00:3B.0", "device_bus"), ("serial", b"166", "one device"),
-                              ("power_limit", 70, "device_power_limit"), ("clock_limit", 1e9, "device_clock_limit")):
-        same = put("provenance/device_identity", b"GPU-0", 2) if name == "serial" else lambda file: None
-        yield f"device_{name}", all_of(same, put(f"provenance/device_{name}", value, 2)), word
-    yield "no power limit", put("provenance/device_power_limit", 0.0, 9), "a limit is 0"
-    yield "switches", put("provenance/switches", b"s", 2), "provenance/switches"
+    """Numbers that drawings of a run need: of rank 0, which has them elsewhere, too, and of another."""
+    for path, row, value, word in (
+            ("rank", 3, 9, "rank_sums/rank"), ("axis", 3, b"x", "axes of rank_sums"),
+            ("idle_seconds", 0, 9, "idle_seconds of rank 0"), ("idle_seconds", 3, 1e3, "idle_seconds are"),
+            ("dispatch_seconds", 0, 9, "dispatch_seconds of rank 0"), ("dispatch_seconds", 3, 1e3, "idle_seconds are"),
+            ("phase_seconds", (0, 3), 9, "phase_seconds of rank 0"), ("phase_seconds", (3, 3), 9, "seconds of ranks"),
+            ("transfer_messages", (0, 5), 0, "messages of rank 0"), ("transfer_messages", (3, 5), 0, "a pipeline"),
+            ("transfer_bytes", (0, 5), 9, "bytes of rank 0"), ("transfer_bytes", (3, 1), 9, "whole steps"),
+            ("transfer_seconds", (0, 5), 9, "transfer_seconds of"), ("transfer_seconds", (3, 1), 9, "whole steps")):
+        yield f"{path} {row}", put(f"case_0001/rank_sums/{path}", value, row), word
+    for path, row, value, word in (
+            ("steps/begin_seconds", 4, 9, "begin_seconds are not"), ("samples/seconds", 0, -1, "samples/seconds are"),
+            ("steps/begin_seconds", 12, 1e4, "after the case"), ("samples/seconds", 5, 1e4, "samples/seconds are"),
+            ("results/begin_seconds", (), 9, "begin_seconds of case_0002"), ("results/peak_flops", (), 9, "peak_flops"),
+            ("results/peak_source", (), b"deck: peak_bf16", "peak_source"),
+            *((f"samples/{name}", 5, 9, f"{name} does not fit") for name in (
+                "clock_least", "clock_most", "power_least", "power_most", "temperature_most"))):
+        yield path, put(f"{CASE}/{path}", value, row), word
+    same = put("provenance/device_identity", b"GPU-0", 2)
+    for name, value, word in (("device_bus", b"00:3B.0", "device_bus"), ("device_serial", b"166", "one device"),
+                              ("device_power_limit", 70, "device_power_limit"), ("switches", b"s", "switches"),
+                              ("device_clock_limit", 1e9, "device_clock_limit"), ("device_clock_limit", 0, "is 0")):
+        yield name, all_of(same, put(f"provenance/{name}", value, 2)), word
+    yield "the last case's begin", put(f"{FP8}/results/begin_seconds", 1e7), "the run "
 
 
 def of_file():

@@ -122,27 +122,22 @@ def given(shape, key):
     return math.nan if shape[key] == "none" else float(shape[key]) * 1e12
 
 
-def published_peaks(device):
-    """BF16 and FP8, of the device of that name; not-a-number where none is published."""
-    name = device[len("NVIDIA ") :] if device.startswith("NVIDIA ") else device
-    known = [peaks for words, *peaks in PEAKS if name.startswith(words) and " MIG " not in name]
-    return known[0] if known else (math.nan, math.nan)
-
-
-def peak_source(shape, device):
-    """Where the peak of the case's precision comes from, as a record says it."""
-    kinds, precision = ("bf16", "fp8"), shape["precision"]
-    if math.isnan(dict(zip(kinds, peaks_of(shape, device))).get(precision, math.nan)):
-        return ""
-    published = dict(zip(kinds, published_peaks(device)))[precision]
-    return f"deck: peak_{precision}" if math.isnan(published) else f"catalogue: {device}"
-
-
 def peaks_of(shape, device):
     """BF16 and FP8, of the device of that name, or as the deck gives them; not-a-number where neither does."""
-    table = published_peaks(device)
+    name = device[len("NVIDIA ") :] if device.startswith("NVIDIA ") else device
+    known = [peaks for words, *peaks in PEAKS if name.startswith(words) and " MIG " not in name]
+    table = known[0] if known else (math.nan, math.nan)
     deck = [given(shape, key) if device else math.nan for key in ("peak_bf16", "peak_fp8")]
     return [own if math.isnan(peak) else peak for peak, own in zip(table, deck)]
+
+
+def peak_of(shape, device):
+    """Of the case's precision, and where it comes from."""
+    def of(given_peaks):
+        return dict(zip(("bf16", "fp8"), peaks_of({**shape, **given_peaks}, device))).get(shape["precision"], math.nan)
+    published, known = of({"peak_bf16": "none", "peak_fp8": "none"}), of({})
+    source = "" if math.isnan(known) else f"deck: peak_{shape['precision']}"
+    return known, source if math.isnan(published) else f"catalogue: {device}"
 
 
 def speed(shape, device, seconds):
@@ -154,7 +149,7 @@ def speed(shape, device, seconds):
     tokens = batch * shape["sequence"] / mean
     recipe, model = (batch * flops(shape).whole / mean / ranks for flops in (recipe_flops, model_flops))
     peaks = peaks_of(shape, device)
-    peak = dict(zip(("bf16", "fp8"), peaks)).get(precision, math.nan)
+    peak, _ = peak_of(shape, device)
     ceilings = [f(shape).ceiling(peaks) if precision == "fp8" else math.nan for f in (recipe_flops, model_flops)]
     days = math.nan if shape["proxy"] else 1e12 / tokens / 86400
     return Speed(

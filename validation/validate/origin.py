@@ -14,8 +14,8 @@ TEXTS = {
     "hdf5_library": r"HDF5 \d+\.\d+\.\d+", "products_library": r".+", "cuda_library": r".+", "command_line": r".+",
     "deck_name": r".+", "deck": r"(?s).+", "processor": r".+", "kernel": r"\w+ \S+ \w+|n/a",
 }
-PER_RANK = [f"device_{name}" for name in ("bus", "clock_limit", "driver", "ecc", "identity", "memory", "multiprocessors",
-                                          "name", "power_limit", "serial")]
+PER_RANK = [f"device_{name}" for name in ("bus", "clock_limit", "driver", "ecc", "identity", "memory", "name", "serial",
+                                          "multiprocessors", "power_limit")]
 VARIABLE = r"(?s)(OMPI_|UCX_|OMP_|SLURM_|NCCL_|LD_|CUDA_|MPICH_|DNNL_|XGSW_)[^=]*=.*"
 LIBRARY = r"\S+ [0-9a-f]+.*|\S+ .+"
 BUS = r"([0-9A-F]{8}:[0-9A-F]{2}:[0-9A-F]{2}\.[0-9A-F])?"
@@ -66,7 +66,7 @@ def check_said_twice(p, record, f):
     variables = dict(word.split("=", 1) for word in p["environment"])
     own, places = variables.get("SLURM_TOPOLOGY_ADDR", "")[:255], list(zip(p["nodes"], p["switches"]))
     f.demand(len(places) == len(p["nodes"]) and len(set(places)) == len(set(p["nodes"])) and p["switches"][0] == own,
-             f"provenance/switches begins with {p['switches'][:1]}, rank 0 is at {own!r}; or a node is at several places")
+             f"provenance/switches begins with {p['switches'][:1]}, rank 0 is at {own!r}; or a node at several")
     world = variables.get("OMPI_COMM_WORLD_SIZE", str(len(p["hosts"])))
     f.demand(world == str(len(p["hosts"])), f"Open MPI started {world} ranks, {len(p['hosts'])} have hosts")
     f.demand(os.path.basename(p["deck_name"]) in p["command_line"], "the command line does not name the deck")

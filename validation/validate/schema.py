@@ -13,8 +13,8 @@ DRAWN = {"steps": ("step_seconds", ["step"]), "ranks": ("rank_seconds", ["step",
          **{group: ("seconds", ["."]) for group in ("phases", "operations")}, "memory": ("bytes", ["."])}
 # Where not a number means: there is none. Everything else is a number, and none but speeds of the machine are negative.
 MAY_LACK = ("steps/balance_losses", "steps/choices_dropped", "steps/expert_loads_least", "steps/expert_loads_most",
-            "steps/expert_loads_variation", "results/peak_flops", "results/recipe_mfu", "results/model_mfu", "results/recipe_ceiling",
-            "results/model_ceiling", "results/recipe_reached", "results/model_reached",
+            "steps/expert_loads_variation", "results/recipe_mfu", "results/model_mfu", "results/recipe_ceiling",
+            "results/peak_flops", "results/model_ceiling", "results/recipe_reached", "results/model_reached",
             "results/days_per_trillion_tokens", "devices/clock_at_begin", "devices/clock_at_end",
             "devices/power_at_begin", "devices/power_at_end", "results/drift", "results/repeated_median_seconds",
             "results/repeated_minimum_seconds", "results/repeated_maximum_seconds", "results/repeated_spread",
@@ -89,7 +89,7 @@ def check_numbers(case, f):
         unchecked = group.startswith("check_") and not case.flag(group + "/done")
         lacking = path in MAY_LACK or not passed or unchecked
         f.demand(lacking or np.isfinite(known).all(), f"{path} is not a number")
-        least = -np.inf if path == "samples/seconds" else -1 if path in MINUS_ONE else 0    # other ranks may begin first
+        least = -np.inf if path == "samples/seconds" else -1 if path in MINUS_ONE else 0    # witness.py has the former
         f.demand(not (known < least).any(), f"{path} is below zero")
 
 

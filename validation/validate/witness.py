@@ -7,8 +7,6 @@ import numpy as np
 THROTTLES = {0x08: "hardware slowdown", 0x20: "temperature", 0x40: "hardware temperature", 0x80: "power brake"}
 # Seconds until the sampling thread, told that the timed steps begin, has begun: it may wait for a core.
 BEGUN = 1.0
-# Seconds between two samples where none is dropped.
-EVERY = 1.0
 # At most 16 double operations in any order.
 ROUNDING = 1e-12
 EXTREMES = (("clock", "least"), ("clock", "most"), ("power", "least"), ("power", "most"), ("temperature", "most"))
@@ -54,12 +52,11 @@ def check_sampled(case, last, f):
 
 
 def check_extremes(case, f):
-    """What was dropped lies between them; where nothing was, they are the sample's own. Seconds are those of the timed
-    steps, of other ranks about as much."""
+    """A sample lies between them. Its time is within the timed steps, or about so on other ranks than 0."""
     for name, word in EXTREMES:
         value = case[f"samples/{name}"]
         beyond = (case[f"samples/{name}_{word}"] - value) * (1 if word == "most" else -1)
-        holds = beyond >= 0 if case["results/sample_seconds"] > EVERY else beyond == 0
+        holds = beyond >= 0 if case["results/sample_seconds"] > 1 else beyond == 0      # none is dropped
         f.demand((holds | np.isnan(value)).all(), f"samples/{name}_{word} does not fit samples/{name}")
     ranks, seconds = case["samples/rank"], case["samples/seconds"]
     if len(ranks):

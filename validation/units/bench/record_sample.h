@@ -98,6 +98,7 @@ static inline void sample_ranks(facts *f, const bench_case *c, double seconds)
 {
     int ranks = c->layout.ranks;
     size_t n = (size_t)(f->total * ranks);
+    double window[SAMPLE_RANKS] = { 0.0 }, timed = (double)c->steps, idle = c->backend == BACKEND_HOST ? 9.0 : 10.0;
     rank_times *x = &f->ranks;
     x->step = calloc(n, sizeof *x->step);
     x->work = calloc((size_t)ranks, sizeof *x->work);
@@ -110,9 +111,18 @@ static inline void sample_ranks(facts *f, const bench_case *c, double seconds)
         x->table[RANK_EXPOSED_GRADIENT][i] = 0.03125 * x->step[i];
         x->table[RANK_COMPUTING][i] = 0.75 * x->step[i];
         x->table[RANK_RUN_DELAY][i] = 0.05 * x->step[i];
+        window[i % (size_t)ranks] += t < c->warmup ? 0.0 : x->step[i];
     }
     for (int i = 0; i < ranks; i++) {
         x->work[i] = (rank_work){ .flops = 1e12, .bytes = 1e9, .host = "host" };
+        x->work[i].sums = (rank_sums){
+            .idle_seconds = idle / 64.0 * window[i],
+            .dispatch_seconds = window[i] / 64.0,
+            .phase_seconds = { [PHASE_FORWARD] = 0.25 * window[i], [PHASE_BACKWARD] = 0.5 * window[i] },
+            .messages = { [0] = 20 * c->steps, [5] = 14 * c->steps },
+            .bytes = { [0] = 4e6 * timed, [5] = 1e6 * timed },
+            .seconds = { [0] = 0.0625 * window[i], [5] = 0.03125 * window[i] },
+        };
         for (int when = 0; when < 2; when++) {
             machine_device *d = &f->devices[2 * i + when];
             d->clocks_known = true;
@@ -211,32 +221,14 @@ static inline void sample_spans(case_result *r, const bench_case *c)
                         .origin = { .name = "qkv", .phase = PHASE_FORWARD, .layer = (int)(i % 4) } };
 }
 
-/* Rank 0's seconds are those of its tally; the others have as many parts of their windows. Returns rank 0's window. */
-static inline double sample_sums(case_result *r, const bench_case *c)
-{
-    double window = 0.0, timed = (double)c->steps;
-    for (int i = c->layout.ranks - 1; i >= 0; i--) {
-        window = 0.0;
-        for (int64_t t = c->warmup; t < r->seen.completed; t++) window += r->seen.ranks.step[t * c->layout.ranks + i];
-        r->seen.ranks.work[i].sums = (rank_sums){
-            .phase_seconds = { [PHASE_FORWARD] = 0.25 * window, [PHASE_BACKWARD] = 0.5 * window },
-            .dispatch_seconds = 0.015625 * window,
-            .idle_seconds = window * (1.0 - 0.75 - 0.09375 - (c->backend == BACKEND_HOST ? 0.015625 : 0.0)),
-            .messages = { [0] = 20 * c->steps, [5] = 14 * c->steps },
-            .bytes = { [0] = 4e6 * timed, [5] = 1e6 * timed },
-            .seconds = { [0] = 0.0625 * window, [5] = 0.03125 * window },
-        };
-    }
-    return window;
-}
-
 /* What all timed steps have, with the flops of a rank whose share is that of every rank. */
 static inline void sample_tally(case_result *r, const bench_case *c)
 {
-    double timed = (double)c->steps, window = sample_sums(r, c), kept = (double)c->layout.ranks, s = (double)c->model.sequence,
+    double timed = (double)c->steps, kept = (double)c->layout.ranks, s = (double)c->model.sequence,
            h = (double)c->model.hidden, share = timed * (double)c->global_batch / kept,
            head = 6.0 * s * h * (double)c->model.padded_vocabulary, square = 6.0 * (double)c->model.layers * h * s * s;
     const rank_sums *own = &r->seen.ranks.work[0].sums;
+    double window = 64.0 * own->dispatch_seconds;
     tally_row *kind = r->seen.tally.kind;
     kind[OP_MATMUL] = (tally_row){ (int64_t)timed * 84, share * (c->model_block_flops_per_sequence + head), 3e8 * timed,
                                    0.5 * window };
@@ -246,8 +238,10 @@ static inline void sample_tally(case_result *r, const bench_case *c)
     kind[OP_ALL_GATHER] = (tally_row){ (int64_t)timed * 20, 0, 4e6 * timed, 0.0625 * window };
     kind[OP_ALL_REDUCE] = (tally_row){ (int64_t)timed * 14, 0, 1e6 * timed, 0.03125 * window };
     memcpy(r->seen.tally.phase_seconds, own->phase_seconds, sizeof own->phase_seconds);
-    r->seen.tally.axis[0] = (tally_axis){ "tensor", (int64_t)timed * 20, 4e6 * timed, 0, 0.0625 * window, 0.0625 * window, 0 };
-    r->seen.tally.axis[1] = (tally_axis){ "gradient", (int64_t)timed * 14, 1e6 * timed, 0, 0.03125 * window, 0.03125 * window, 0 };
+    r->seen.tally.axis[0] =
+        (tally_axis){ "tensor", (int64_t)timed * 20, 4e6 * timed, 0, 0.0625 * window, 0.0625 * window, 0 };
+    r->seen.tally.axis[1] =
+        (tally_axis){ "gradient", (int64_t)timed * 14, 1e6 * timed, 0, 0.03125 * window, 0.03125 * window, 0 };
     r->seen.tally.axes = r->seen.tally.transfers = 2;
     r->seen.tally.transfer[0] = (tally_transfer){ "tensor all_gather", (int64_t)timed * 20, 4e6 * timed,
                                                   0.0625 * window, 4e6 * timed / (0.0625 * window) };
@@ -352,10 +346,14 @@ static inline record *sample_open(const char *path, int64_t cases, char *reason,
     memcpy(sample_text, sample_deck, bytes), sample_text[bytes] = 0;
     for (int i = 0; i < SAMPLE_RANKS; i++) {
         snprintf(host[i], HOST_NAME_BYTES, "node1");
-        device[i] = (machine_device){
-            .name = "NVIDIA H100 80GB HBM3", .driver = "580.82", .bus = "00000000:3B:00.0", .serial = "165",
-            .multiprocessors = 132, .memory_bytes = 85e9, .power_limit_watts = 700.0, .clock_limit_hertz = 1.98e9
-        };
+        device[i] = (machine_device){ .name = "NVIDIA H100 80GB HBM3",
+                                      .driver = "580.82",
+                                      .bus = "00000000:3B:00.0",
+                                      .serial = "165",
+                                      .multiprocessors = 132,
+                                      .memory_bytes = 85e9,
+                                      .power_limit_watts = 700.0,
+                                      .clock_limit_hertz = 1.98e9 };
         snprintf(device[i].identity, sizeof device[i].identity, "GPU-%d", i);
     }
     snprintf(first.record, sizeof first.record, "%s", path);
