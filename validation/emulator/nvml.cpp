@@ -17,6 +17,14 @@ enum { NVML_SUCCESS = 0, NVML_INVALID_ARGUMENT = 2, NVML_NOT_FOUND = 6, NVML_DRI
 
 static int device_handle;
 
+/* What the device answers to a question that it understands. */
+static int tell(void *device, bool understood, unsigned *to, unsigned value)
+{
+    if (device != &device_handle || !understood) return NVML_INVALID_ARGUMENT;
+    *to = value;
+    return NVML_SUCCESS;
+}
+
 /* As `nvidia-smi -L` writes it. */
 static std::string identity_of(const cudaUUID_t &uuid)
 {
@@ -44,22 +52,12 @@ static std::vector<std::string> identities()
 
 extern "C" {
 
-int nvmlInit_v2(void);
-int nvmlSystemGetDriverVersion(char *text, unsigned length);
-int nvmlDeviceGetHandleByUUID(const char *identity, void **device);
-int nvmlDeviceGetClockInfo(void *device, int which, unsigned *megahertz);
-int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts);
-int nvmlDeviceGetCurrentClocksEventReasons(void *device, unsigned long long *bits);
-int nvmlDeviceGetEccMode(void *device, int *now, int *after_reboot);
-int nvmlDeviceGetTemperature(void *device, int which, unsigned *celsius);
-int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millijoules);
 typedef struct {
     unsigned char cluster[16];
     int status;
     unsigned clique;
     unsigned char state;
 } fabric_info;
-int nvmlDeviceGetGpuFabricInfo(void *device, fabric_info *info);
 
 /* Without a fabric as on an HGX board: completed, with a cluster of zeros. */
 int nvmlDeviceGetGpuFabricInfo(void *device, fabric_info *info)
@@ -94,16 +92,22 @@ int nvmlDeviceGetHandleByUUID(const char *identity, void **device)
 
 int nvmlDeviceGetClockInfo(void *device, int which, unsigned *megahertz)
 {
-    if (device != &device_handle || which != NVML_CLOCK_SM) return NVML_INVALID_ARGUMENT;
-    *megahertz = 1755;
-    return NVML_SUCCESS;
+    return tell(device, which == NVML_CLOCK_SM, megahertz, 1755);
+}
+
+int nvmlDeviceGetMaxClockInfo(void *device, int which, unsigned *megahertz)
+{
+    return tell(device, which == NVML_CLOCK_SM, megahertz, 1980);
 }
 
 int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts)
 {
-    if (device != &device_handle) return NVML_INVALID_ARGUMENT;
-    *milliwatts = (unsigned)(1e3 * WATTS);
-    return NVML_SUCCESS;
+    return tell(device, true, milliwatts, (unsigned)(1e3 * WATTS));
+}
+
+int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned *milliwatts)
+{
+    return tell(device, true, milliwatts, 700000);
 }
 
 int nvmlDeviceGetCurrentClocksEventReasons(void *device, unsigned long long *bits)
@@ -124,8 +128,14 @@ int nvmlDeviceGetEccMode(void *device, int *now, int *after_reboot)
 
 int nvmlDeviceGetTemperature(void *device, int which, unsigned *celsius)
 {
-    if (device != &device_handle || which != 0) return NVML_INVALID_ARGUMENT;
-    *celsius = 61;
+    return tell(device, which == 0, celsius, 61);
+}
+
+/* nvmlDeviceGetSerial is missing: these boards have no number. */
+int nvmlDeviceGetPciInfo_v3(void *device, char *info)
+{
+    if (device != &device_handle) return NVML_INVALID_ARGUMENT;
+    snprintf(info + 36, 32, "00000000:3B:00.0"); /* nvmlPciInfo_t.busId */
     return NVML_SUCCESS;
 }
 

@@ -209,6 +209,33 @@ def of_witnesses():
     yield "a counter that counts down", put(f"{CASE}/samples/device_energy", -1.0, 1), "counts down"
 
 
+def of_drawings():
+    """Numbers that drawings of a run need: of rank 0, which has them elsewhere, too, and of another."""
+    for path, row, value, word in (
+            ("rank", 3, 9, "rank_sums/rank"), ("axis", 3, b"x", "axes of rank_sums"),
+            ("idle_seconds", 0, 9, "idle_seconds of rank 0"), ("idle_seconds", 3, 1e3, "idle_seconds are"),
+            ("dispatch_seconds", 0, 9, "dispatch_seconds of rank 0"), ("dispatch_seconds", 3, 1e3, "idle_seconds are"),
+            ("phase_seconds", (0, 3), 9, "phase_seconds of rank 0"), ("phase_seconds", (3, 3), 9, "seconds of ranks"),
+            ("transfer_messages", (0, 5), 0, "messages of rank 0"), ("transfer_messages", (3, 5), 0, "a pipeline"),
+            ("transfer_bytes", (0, 5), 9, "bytes of rank 0"), ("transfer_bytes", (3, 1), 9, "whole steps"),
+            ("transfer_seconds", (0, 5), 9, "transfer_seconds of"), ("transfer_seconds", (3, 1), 9, "whole steps")):
+        yield f"{path} {row}", put(f"case_0001/rank_sums/{path}", value, row), word
+    for path, row, value, word in (
+            ("steps/begin_seconds", 4, 9, "begin_seconds are not"), ("samples/seconds", 0, -1, "samples/seconds are"),
+            ("steps/begin_seconds", 12, 1e4, "after the case"), ("samples/seconds", 5, 1e4, "samples/seconds are"),
+            ("results/begin_seconds", (), 9, "begin_seconds of case_0002"), ("results/peak_flops", (), 9, "peak_flops"),
+            ("results/peak_source", (), b"deck: peak_bf16", "peak_source"),
+            *((f"samples/{name}", 5, 9, f"{name} does not fit") for name in (
+                "clock_least", "clock_most", "power_least", "power_most", "temperature_most"))):
+        yield path, put(f"{CASE}/{path}", value, row), word
+    same = put("provenance/device_identity", b"GPU-0", 2)
+    for name, value, word in (("device_bus", b"00:3B.0", "device_bus"), ("device_serial", b"166", "one device"),
+                              ("device_power_limit", 70, "device_power_limit"), ("switches", b"s", "switches"),
+                              ("device_clock_limit", 1e9, "device_clock_limit"), ("device_clock_limit", 0, "is 0")):
+        yield name, all_of(same, put(f"provenance/{name}", value, 2)), word
+    yield "the last case's begin", put(f"{FP8}/results/begin_seconds", 1e7), "the run "
+
+
 def of_file():
     yield "deck", put("provenance/deck", b"another deck"), "SHA-256"
     yield "deck hash", put("provenance/deck_sha256", b"0" * 64), "SHA-256"
@@ -223,5 +250,5 @@ def of_file():
 
 def everything():
     for part in (of_results, of_steps, of_experts, of_fp8, of_settings, of_checks, of_faults, of_rules,
-                 of_witnesses, of_samples, of_file):
+                 of_witnesses, of_samples, of_drawings, of_file):
         yield from part()

@@ -12,6 +12,8 @@ from validate.outcome import CHECK
 EXACT = 0.0
 # At most 16 double operations in any order, each off by 2^-53 at most: 2e-15. Reports print 9 digits or more.
 ROUNDING = 1e-12
+# Seconds of a clock that was 0 when the machine started, months ago: 2^-53 of them, some times.
+CLOCK = 1e-6
 # The program may take its cosine from an FP32 polynomial, good to 3e-7.
 COSINE = 1e-6
 
@@ -37,12 +39,10 @@ def check_settings(case, f):
 
 def check_steps(case, f):
     s, total = case.settings, case.total
-    for name in ("step_seconds", "losses", "gradient_norms", "learning_rates", "step", *ROUTED):
+    for name in ("step_seconds", "begin_seconds", "losses", "gradient_norms", "learning_rates", "step", *ROUTED):
         f.demand(case["steps/" + name].shape == (total,), f"{name} does not hold one number for each of {total} steps")
-    f.demand(
-        case["ranks/rank_seconds"].shape == (total, s["ranks"]),
-        f"rank_seconds is not {total} steps x {s['ranks']} ranks",
-    )
+    whole = case["ranks/rank_seconds"].shape == (total, s["ranks"])
+    f.demand(whole, f"rank_seconds is not {total} steps x {s['ranks']} ranks")
     f.demand(np.array_equal(case["steps/step"], np.arange(total)), "steps/step does not count the steps from 0")
     f.same("tokens_per_step", case["results/tokens_per_step"], s["sequence"] * s["global_batch"])
     finished = np.isfinite(case["steps/step_seconds"])
@@ -50,6 +50,12 @@ def check_steps(case, f):
     done = slice(0, case["results/completed"])
     f.demand((case["steps/step_seconds"][done] > 0).all(), "a step took no time")
     f.same("step_seconds", case["steps/step_seconds"][done], case["ranks/rank_seconds"][done].max(axis=1), EXACT)
+    # Of rank 0: a step begins where the one before it ended, or the pause between them.
+    begin = case["steps/begin_seconds"][done]
+    end = begin + case["ranks/rank_seconds"][done, 0]
+    f.demand(np.allclose(begin[1:], end[:-1] + case["steps/pause_seconds"][done][1:], rtol=ROUNDING, atol=CLOCK),
+             "begin_seconds are not where the steps before them ended")
+    f.demand((end <= case["results/total_seconds"]).all(), "begin_seconds of a step are after the case")
     loaded = {name: int(case["checkpoints/" + name]) for name in ("loaded_step", "rate_warmup", "rate_steps")}
     rule = {**s, "learning_rate_warmup": loaded["rate_warmup"]} if loaded["loaded_step"] else s
     last = (loaded["rate_steps"] if loaded["loaded_step"] else case.planned) - 1
@@ -110,12 +116,12 @@ def check_speed(case, f):
     f.demand((s["backend"] == "host") == (device == "host"), f"backend {s['backend']} on the device {device!r}")
     for name, value in asdict(formulas.speed(s, device, case.measured)).items():
         f.same(name, case["results/" + name], value, EXACT if name in exact else rounding)
+    _, source = formulas.peak_of(s, device)
+    f.demand(case["results/peak_source"] == source, f"peak_source is {case['results/peak_source']!r}, not {source!r}")
     f.demand(not case["results/model_mfu"] > 1, "model_mfu is above 1: faster than the device can compute")
     # Of each rank: the slowest ranks of all steps together may be slower than any of them.
     spent = float(np.nansum(case["ranks/rank_seconds"], axis=0).max())
     f.demand(case["results/total_seconds"] >= spent * (1 - ROUNDING), "total_seconds is less than the steps took")
-
-
 
 
 def against_fault(case):
@@ -218,11 +224,8 @@ def check_case(case, record, f):
 
 def missing(record):
     """What a run did not come to, in words; none of a run that came to its end."""
-    words = [
-        f"case {case.settings['case']} was interrupted after {case.progress}"
-        for case in record.cases
-        if case.interrupted
-    ]
+    words = [f"case {case.settings['case']} was interrupted after {case.progress}"
+             for case in record.cases if case.interrupted]
     planned = record.root.get("cases_planned", 0)
     if planned > len(record.cases):
         words.append(f"{len(record.cases)} of {planned} cases: the run ended early")
@@ -244,10 +247,8 @@ def check_root(record, f):
     f.demand(record.root.get("NX_class") == "NXroot", "the root is no NXroot")
     for case in record.cases:
         skipped = case.settings.get("verdict") == "SKIPPED"
-        f.demand(
-            skipped != case.ran,
-            f"{case.name} is {case.settings.get('verdict')} " + ("with" if case.ran else "without") + " results",
-        )
+        f.demand(skipped != case.ran, f"{case.name} is {case.settings.get('verdict')} "
+                 + ("with" if case.ran else "without") + " results")
 
 
 def check_all(record):

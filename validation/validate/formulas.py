@@ -108,6 +108,7 @@ class Speed:
     tokens_per_second: float
     tokens_per_second_per_gpu: float
     tflops_per_gpu: float
+    peak_flops: float
     recipe_mfu: float
     model_mfu: float
     recipe_ceiling: float
@@ -130,16 +131,25 @@ def peaks_of(shape, device):
     return [own if math.isnan(peak) else peak for peak, own in zip(table, deck)]
 
 
+def peak_of(shape, device):
+    """Of the case's precision, and where it comes from."""
+    def of(given_peaks):
+        return dict(zip(("bf16", "fp8"), peaks_of({**shape, **given_peaks}, device))).get(shape["precision"], math.nan)
+    published, known = of({"peak_bf16": "none", "peak_fp8": "none"}), of({})
+    source = "" if math.isnan(known) else f"deck: peak_{shape['precision']}"
+    return known, source if math.isnan(published) else f"catalogue: {device}"
+
+
 def speed(shape, device, seconds):
     """From the measured steps' times."""
     if len(seconds) == 0:
-        return Speed(*[math.nan] * 16)
+        return Speed(*[math.nan] * 17)
     mean = float(np.mean(seconds))
     ranks, batch, precision = shape["ranks"], shape["global_batch"], shape["precision"]
     tokens = batch * shape["sequence"] / mean
     recipe, model = (batch * flops(shape).whole / mean / ranks for flops in (recipe_flops, model_flops))
     peaks = peaks_of(shape, device)
-    peak = dict(zip(("bf16", "fp8"), peaks)).get(precision, math.nan)
+    peak, _ = peak_of(shape, device)
     ceilings = [f(shape).ceiling(peaks) if precision == "fp8" else math.nan for f in (recipe_flops, model_flops)]
     days = math.nan if shape["proxy"] else 1e12 / tokens / 86400
     return Speed(
@@ -152,6 +162,7 @@ def speed(shape, device, seconds):
         tokens,
         tokens / ranks,
         recipe / 1e12,
+        peak,
         recipe / peak,
         model / peak,
         *ceilings,

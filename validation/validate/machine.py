@@ -4,7 +4,7 @@ import collections
 
 import numpy as np
 
-from validate import formulas
+from validate import formulas, slow
 
 TRANSFERS = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "exchange")
 PHASES = ["setup", "batch", "forward", "backward", "recompute", "gradient", "optimizer"]
@@ -16,6 +16,7 @@ ROUNDING = 1e-12
 # A sum of n doubles in any order is off by n 2^-53 at most; n below a million.
 SUMMED = 1e-9
 AXES = ("tensor", "context", "shard", "data", "pipeline")          # innermost first
+SUMMED_AXES = ["tensor", "context", "expert", "shard", "pipeline", "gradient", "model", "all"]
 
 
 def table(case, group, key, column):
@@ -26,6 +27,7 @@ def check_names(case, f):
     names = case["operations/name"]
     f.demand(list(case["phases/name"]) == PHASES, f"phases are {case['phases/name']}")
     f.demand(list(case["memory/name"]) == MEMORY, f"kinds of memory are {case['memory/name']}")
+    f.demand(case["rank_sums/axis"] == SUMMED_AXES, f"axes of rank_sums are {case['rank_sums/axis']}")
     f.demand(set(TRANSFERS) < set(names) and len(set(names)) == len(names), "operations are not each named once")
     for group, key in (("transfers", "axis"), ("transfer_kinds", "name")):
         f.demand(len(set(case[f"{group}/{key}"])) == len(case[f"{group}/{key}"]), f"{group} are not each named once")
@@ -63,6 +65,9 @@ def check_transfers(case, f):
     messages = table(case, "transfer_kinds", "name", "messages")
     for axis, count in table(case, "transfers", "axis", "messages").items():
         of_axis = sum(n for name, n in messages.items() if name.split()[0] == axis)
+        seconds = sum(s for name, s in zip(kinds, case["transfer_kinds/seconds"]) if name.split()[0] == axis)
+        told = case["rank_sums/transfer_seconds"][0, SUMMED_AXES.index(axis)]
+        f.same("transfer_seconds of rank 0", told, seconds, SUMMED)
         f.same(f"messages of {axis}", of_axis, count)
     spent = table(case, "operations", "name", "seconds")
     for kind in TRANSFERS:
@@ -71,19 +76,43 @@ def check_transfers(case, f):
         f.same(f"seconds of {kind}", of_kind, spent[kind], SUMMED)
 
 
+def check_rank_sums(case, f):
+    """Rank 0's row is what is said of it elsewhere. Every step submits the same on a rank, and without a pipeline all
+    ranks submit as much."""
+    messages, bytes_, seconds = (case[f"rank_sums/transfer_{part}"] for part in ("messages", "bytes", "seconds"))
+    for part, found in (("messages", messages), ("bytes", bytes_)):
+        told = table(case, "transfers", "axis", part)
+        f.same(f"transfer_{part} of rank 0", found[0], [told.get(axis, 0) for axis in SUMMED_AXES])
+    for name, told in (("phase", "phases/seconds"), ("idle", "results/idle_seconds"),
+                       ("dispatch", "results/dispatch_seconds")):
+        f.same(f"{name}_seconds of rank 0", case[f"rank_sums/{name}_seconds"][0], case[told])
+    whole = not (messages % case.timed).any() and not (bytes_ % case.timed).any()
+    f.demand(whole and ((messages > 0) == (bytes_ > 0)).all() and not seconds[messages == 0].any(),
+             "transfers of rank_sums are not those of whole steps")
+    alike = case.settings["pipeline"] > 1 or (messages == messages[0]).all()
+    f.demand(alike, "transfer_messages of ranks differ without a pipeline")
+
+
 def check_seconds(case, f):
-    """Rank 0's time: computing, waiting, submitting, idle. On a GPU some computation runs beside other."""
-    s, timed = case.settings, slice(case.settings["warmup"], case["results/completed"])
+    """Every rank's time: computing, waiting, submitting, idle. On a GPU some computation runs beside other. The window
+    also has waits for transfers of the step before it."""
+    first, last = case.settings["warmup"], case["results/completed"]
     computed = sum(seconds for name, seconds in table(case, "operations", "name", "seconds").items()
                    if name not in TRANSFERS)
     f.same("seconds of phases", sum(case["phases/seconds"]), computed, SUMMED)
-    window, on_host = float(np.sum(case["ranks/rank_seconds"][timed, 0])), s["backend"] == "host"
-    spent = computed + float(np.sum(case["transfers/exposed_seconds"]))
-    spent += case["results/dispatch_seconds"] if on_host else 0.0
-    idle, left = case["results/idle_seconds"], max(0.0, window - spent)
+    window, exposed = case["ranks/rank_seconds"][first:last].sum(axis=0), sum(
+        case["ranks/exposed_" + axis] for axis in slow.EXPOSED)
+    waited = np.array([exposed[first:last].sum(axis=0), exposed[max(first - 1, 0):last].sum(axis=0)])
+    waited[:, 0] = np.sum(case["transfers/exposed_seconds"])
+    phases = case["rank_sums/phase_seconds"].sum(axis=1)
+    f.same("phase_seconds of ranks", phases, case["ranks/computing_seconds"][first:last].sum(axis=0), SUMMED)
+    on_host = case.settings["backend"] == "host"
+    spent = phases + (case["rank_sums/dispatch_seconds"] if on_host else 0) + waited
+    idle, (most, least) = case["rank_sums/idle_seconds"], np.maximum(window - spent, 0)
     # What cancels leaves the rounding of the whole.
-    apart = abs(idle - left) <= SUMMED * window if on_host else idle >= left - SUMMED * window
-    f.demand(apart and idle <= window, f"idle_seconds is {idle:.12g}, of {window:.12g} s {left:.12g} are left")
+    most, rounding = most if on_host else window, SUMMED * window
+    f.demand(((least - rounding <= idle) & (idle <= most + rounding)).all(), f"idle_seconds are {idle}, of windows of "
+             f"{window} s {least} are left")
 
 
 def check_spans(case, f):
@@ -128,7 +157,7 @@ def check_memory(case, f):
     f.demand(case.settings["backend"] == "cuda" or r["device_outside_bytes"] == 0, "memory of a device on the host")
 
 
-CHECKS = (check_lengths, check_names, check_counts, check_transfers, check_seconds, check_spans, check_products,
-          check_memory)
+CHECKS = (check_lengths, check_names, check_counts, check_transfers, check_rank_sums, check_seconds, check_spans,
+          check_products, check_memory)
 # A run that is stopped may have submitted a step that it did not finish.
 STOPPED = (check_lengths, check_names, check_memory)

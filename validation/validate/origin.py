@@ -14,9 +14,11 @@ TEXTS = {
     "hdf5_library": r"HDF5 \d+\.\d+\.\d+", "products_library": r".+", "cuda_library": r".+", "command_line": r".+",
     "deck_name": r".+", "deck": r"(?s).+", "processor": r".+", "kernel": r"\w+ \S+ \w+|n/a",
 }
-PER_RANK = ("device_driver", "device_ecc", "device_identity", "device_memory", "device_multiprocessors", "device_name")
+PER_RANK = [f"device_{name}" for name in ("bus", "clock_limit", "driver", "ecc", "identity", "memory", "name", "serial",
+                                          "multiprocessors", "power_limit")]
 VARIABLE = r"(?s)(OMPI_|UCX_|OMP_|SLURM_|NCCL_|LD_|CUDA_|MPICH_|DNNL_|XGSW_)[^=]*=.*"
 LIBRARY = r"\S+ [0-9a-f]+.*|\S+ .+"
+BUS = r"([0-9A-F]{8}:[0-9A-F]{2}:[0-9A-F]{2}\.[0-9A-F])?"
 LIMITS = {"threads": (1, 1024), "processors": (1, 1 << 20)}
 
 
@@ -48,6 +50,11 @@ def check_ranks(p, f):
     f.demand(all(name for name in p["device_name"]), "a device has no name")
     f.demand(all(n > 0 for n in p["device_multiprocessors"]) and all(n > 0 for n in p["device_memory"]),
              "a device has no multiprocessors or no memory")
+    f.demand(not any(limit <= 0 for name in ("clock", "power") for limit in p[f"device_{name}_limit"]), "a limit is 0")
+    f.demand(all(re.fullmatch(BUS, bus) for bus in p["device_bus"]), f"provenance/device_bus is {p['device_bus']}")
+    same = list(zip(nodes, p["device_identity"], p["device_bus"], p["device_serial"]))
+    f.demand(len(set(same)) == len({device[:2] for device in same}),
+             "one device has several device_bus or device_serial")
 
 
 def check_said_twice(p, record, f):
@@ -57,6 +64,9 @@ def check_said_twice(p, record, f):
     f.demand(p["debug"] or "-DBUILD_DEBUG=1" not in p["build_flags"], "debug contradicts build_flags: a debug build?")
     f.demand(p["environment"] == sorted(p["environment"]), "provenance/environment is not sorted")
     variables = dict(word.split("=", 1) for word in p["environment"])
+    own, places = variables.get("SLURM_TOPOLOGY_ADDR", "")[:255], list(zip(p["nodes"], p["switches"]))
+    f.demand(len(places) == len(p["nodes"]) and len(set(places)) == len(set(p["nodes"])) and p["switches"][0] == own,
+             f"provenance/switches begins with {p['switches'][:1]}, rank 0 is at {own!r}; or a node at several")
     world = variables.get("OMPI_COMM_WORLD_SIZE", str(len(p["hosts"])))
     f.demand(world == str(len(p["hosts"])), f"Open MPI started {world} ranks, {len(p['hosts'])} have hosts")
     f.demand(os.path.basename(p["deck_name"]) in p["command_line"], "the command line does not name the deck")
@@ -66,8 +76,11 @@ def check_times(p, record, f):
     """The cases ran one after another between the run's begin and the record's last writing, to the second."""
     build, begin, end = (moment(p[name]) for name in ("build_date", "started", "written"))
     f.demand(build <= begin <= end, f"built {p['build_date']}, started {p['started']}, written {p['written']}")
-    spent = sum(case.values.get("results/total_seconds", 0.0) for case in record.cases)
-    lasted = (end - begin).total_seconds() + 1
+    spent, lasted = 0.0, (end - begin).total_seconds() + 1
+    for case in record.cases:
+        begun = case.values.get("results/begin_seconds", spent)
+        f.demand(begun >= spent, f"begin_seconds of {case.name} are before the end of the case before it")
+        spent = begun + case.values.get("results/total_seconds", 0.0)
     f.demand(spent <= lasted, f"the cases took {spent:.6g} s, the run {lasted:.6g}")
 
 

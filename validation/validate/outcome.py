@@ -95,6 +95,10 @@ def check_devices(case, provenance, f):
     words = [case[f"devices/throttled_at_{when}"] for when in ("begin", "end")]
     check_clocks(case, words, f)
     check_throttled(case, words, f)
+    for name in ("clock", "power"):
+        limits = provenance[f"device_{name}_limit"]     # clocks are below it, and power about as much, at most
+        above = len(limits) and (case[f"samples/{name}_least"] > 1.2 * limits[case["samples/rank"]]).any()
+        f.demand(not above, f"samples/{name} is above device_{name}_limit")
     names = set(provenance["device_name"][:ranks])
     name = "host" if host else names.pop() if len(names) == 1 else ""
     found = case["results/device"]
@@ -112,8 +116,9 @@ def check_words(case, provenance, f):
 def check_list(case, f):
     """Numbers of rows, and counts that are whole."""
     steps, s = np.arange(case.total), case.settings
-    for name, rows in (("step", steps), ("rank", np.arange(s["ranks"]))):
-        f.demand(np.array_equal(case["ranks/" + name], rows), f"ranks/{name} does not count the {name}s from 0")
+    for name, rows in (("ranks/step", steps), *((f"{group}/rank", np.arange(s["ranks"])) for group in
+                                                ("ranks", "rank_sums"))):
+        f.demand(np.array_equal(case[name], rows), f"{name} does not count from 0")
     for name in ("choices_dropped", "expert_loads_least", "expert_loads_most"):
         values = case["steps/" + name]
         f.demand(not (values[np.isfinite(values)] % 1).any(), f"{name} are no whole numbers")

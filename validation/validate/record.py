@@ -8,7 +8,7 @@ import numpy as np
 from validate.findings import count
 
 
-RECORD_VERSION = 5
+RECORD_VERSION = 6
 # Of the run rules (validation/RULES.md).
 RULES_VERSION = "xgsw-2.5"
 

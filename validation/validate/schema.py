@@ -14,14 +14,15 @@ DRAWN = {"steps": ("step_seconds", ["step"]), "ranks": ("rank_seconds", ["step",
 # Where not a number means: there is none. Everything else is a number, and none but speeds of the machine are negative.
 MAY_LACK = ("steps/balance_losses", "steps/choices_dropped", "steps/expert_loads_least", "steps/expert_loads_most",
             "steps/expert_loads_variation", "results/recipe_mfu", "results/model_mfu", "results/recipe_ceiling",
-            "results/model_ceiling", "results/recipe_reached", "results/model_reached",
+            "results/peak_flops", "results/model_ceiling", "results/recipe_reached", "results/model_reached",
             "results/days_per_trillion_tokens", "devices/clock_at_begin", "devices/clock_at_end",
             "devices/power_at_begin", "devices/power_at_end", "results/drift", "results/repeated_median_seconds",
             "results/repeated_minimum_seconds", "results/repeated_maximum_seconds", "results/repeated_spread",
             "results/quota", "results/energy", "results/energy_per_token", "results/others_cores", "ranks/excess",
-            "ranks/excess_error", "samples/clock", "samples/temperature", "samples/power", "samples/device_energy",
-            "samples/core_clock", "samples/load", "samples/busy_seconds", "samples/package_energy",
-            "samples/own_seconds", "phases/expected_seconds", "transfers/expected_seconds",
+            "ranks/excess_error", "phases/expected_seconds", "transfers/expected_seconds",
+            *(f"samples/{name}" for name in (
+                "clock", "clock_least", "clock_most", "temperature", "temperature_most", "power", "power_least",
+                "power_most", "device_energy", "core_clock", "load", "busy_seconds", "package_energy", "own_seconds")),
             *(f"checkpoints/{name}" for name in (
                 "loaded_bytes", "load_seconds", "bytes", "seconds", "write_seconds", "sync_seconds",
                 "rank_bytes_per_second", "node_bytes_per_second", "read_seconds", "free_bytes")))
@@ -88,7 +89,8 @@ def check_numbers(case, f):
         unchecked = group.startswith("check_") and not case.flag(group + "/done")
         lacking = path in MAY_LACK or not passed or unchecked
         f.demand(lacking or np.isfinite(known).all(), f"{path} is not a number")
-        f.demand(not (known < (-1 if path in MINUS_ONE else 0)).any(), f"{path} is below zero")
+        least = -np.inf if path == "samples/seconds" else -1 if path in MINUS_ONE else 0    # witness.py has the former
+        f.demand(not (known < least).any(), f"{path} is below zero")
 
 
 CHECKS = (check_names, check_views, check_numbers)

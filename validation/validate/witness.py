@@ -9,6 +9,7 @@ THROTTLES = {0x08: "hardware slowdown", 0x20: "temperature", 0x40: "hardware tem
 BEGUN = 1.0
 # At most 16 double operations in any order.
 ROUNDING = 1e-12
+EXTREMES = (("clock", "least"), ("clock", "most"), ("power", "least"), ("power", "most"), ("temperature", "most"))
 COUNTERS = ("device_energy", "package_energy", "own_seconds")
 
 
@@ -32,6 +33,7 @@ def check_samples(case, f):
         f.add(f"rank {held[0]} was throttled in a sample, and the case was not")
     last = np.append(~same, True) if len(ranks) else np.zeros(0, bool)
     check_sampled(case, last, f)
+    check_extremes(case, f)
     check_energy(case, last, f)
 
 
@@ -47,6 +49,20 @@ def check_sampled(case, last, f):
     short = [rank for rank, seconds in zip(ranks, case["samples/seconds"][last]) if on_cuda and
              seconds < spent[rank] - BEGUN]
     f.demand(not short, f"the samples of ranks {short} end before their steps")
+
+
+def check_extremes(case, f):
+    """A sample lies between them. Its time is within the timed steps, or about so on other ranks than 0."""
+    for name, word in EXTREMES:
+        value = case[f"samples/{name}"]
+        beyond = (case[f"samples/{name}_{word}"] - value) * (1 if word == "most" else -1)
+        holds = beyond >= 0 if case["results/sample_seconds"] > 1 else beyond == 0      # none is dropped
+        f.demand((holds | np.isnan(value)).all(), f"samples/{name}_{word} does not fit samples/{name}")
+    ranks, seconds = case["samples/rank"], case["samples/seconds"]
+    if len(ranks):
+        apart = np.where(ranks > 0, BEGUN + np.nanmax(case["ranks/rank_seconds"]), 0)
+        left = case["results/total_seconds"] - case["steps/begin_seconds"][case.settings["warmup"]]
+        f.demand(((-apart <= seconds) & (seconds <= left + apart)).all(), "samples/seconds are not of the timed steps")
 
 
 def check_energy(case, last, f):

@@ -23,11 +23,12 @@ facts facts_none(void)
 }
 
 /* Of one number for each step. */
-enum { LISTS = 5 + ROUTED_FACTS };
+enum { NAMED_LISTS = 6, LISTS = NAMED_LISTS + ROUTED_FACTS };
 static void lists_of(facts *f, double **list[LISTS])
 {
-    double **const first[] = { &f->loss, &f->gradient_norm, &f->learning_rate, &f->own_seconds, &f->pause };
-    for (int i = 0; i < LISTS; i++) list[i] = i < 5 ? first[i] : &f->routed[i - 5];
+    double **const first[NAMED_LISTS] = { &f->loss,        &f->gradient_norm, &f->learning_rate,
+                                          &f->own_seconds, &f->begin,         &f->pause };
+    for (int i = 0; i < LISTS; i++) list[i] = i < NAMED_LISTS ? first[i] : &f->routed[i - NAMED_LISTS];
 }
 
 facts facts_open(const bench_case *c)

@@ -50,10 +50,13 @@ typedef struct {
     int64_t completed;    /* steps that finished */
     int stopped;          /* why not all (bench/run/stop.h); 0: nobody asked to stop */
     double total_seconds; /* wall time of the case, checks included; this rank's */
+    double begin_seconds; /* when it began, since the record was opened; this rank's */
 
-    /* Of each step, warm-up first, [total]; the same on all ranks that take part, but for own_seconds. */
+    /* Of each step, warm-up first, [total]; the same on all ranks that take part, but for own_seconds and
+     * begin. */
     double *loss, *gradient_norm, *learning_rate, *routed[ROUTED_FACTS];
     double *own_seconds;      /* by this rank's clock */
+    double *begin;            /* when the step began, since the case did; by this rank's clock */
     double *pause;            /* seconds that a checkpoint took before the step; rank 0's clock */
     fp8_facts fp8[FP8_KINDS]; /* of the timed steps; NaN in other precisions */
     double *fp8_scale;        /* [total, fp8_tensors] */

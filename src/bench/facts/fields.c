@@ -20,6 +20,7 @@ static int64_t extent_of(field_extent e, const case_result *r)
     case PER_PHASE: return PHASES;
     case PER_OPERATION: return OP_KINDS;
     case PER_AXIS: return r->seen.tally.axes;
+    case PER_GATHERED_AXIS: return GATHERED_AXES;
     case PER_TRANSFER: return r->seen.tally.transfers;
     case PER_MEMORY_KIND: return ARENA_KINDS;
     case PER_SPAN: return r->seen.span_count;
@@ -39,8 +40,9 @@ int64_t field_columns(const field *f, const case_result *r) { return extent_of(f
 static const void *place_of(const field_group *g, const field *f, const case_result *r, int64_t i)
 {
     const char *at = (g->of_case ? (const char *)r->given : (const char *)r) + g->offset + f->offset;
+    int64_t columns = f->column ? field_columns(f, r) : 1;
     if (f->listed) memcpy(&at, (const void *)at, sizeof at);
-    return at ? at + f->in_list + (size_t)i * f->stride : NULL;
+    return at ? at + f->in_list + (size_t)(i / columns) * f->stride + (size_t)(i % columns) * f->column : NULL;
 }
 
 static datum unknown(field_kind kind)
@@ -121,7 +123,7 @@ void fields_print(void)
         const field_group *g = field_group_at(i);
         for (const field *f = g->field; f < g->field + g->fields; f++)
             say(row, g->name[0] ? g->name : "-", f->name, f->units ? f->units : "-", type_of(f->kind), f->meaning,
-                g->line == LINE_ABSENT ? " (record only)" : "");
+                g->line == LINE_ABSENT || f->record_only ? " (record only)" : "");
     }
     say("\nAnd every key of the deck (--keys), as the case used it. The record has a group of datasets for each group, "
         "and\nattributes of the case for -. The file of --json has the fields of -, results and steps side by side, "

@@ -29,6 +29,7 @@ typedef enum {
     PER_PHASE,
     PER_OPERATION,
     PER_AXIS,
+    PER_GATHERED_AXIS,
     PER_TRANSFER,
     PER_MEMORY_KIND,
     PER_SPAN,
@@ -44,6 +45,8 @@ typedef struct {
     field_kind kind;
     field_extent per, across; /* across: columns of a table; PER_CASE: of none */
     size_t offset, stride;    /* where the first value lies, and how far the next one is from it */
+    size_t column;            /* of a table in entries: how far the next column is; stride is from row to row */
+    bool record_only;         /* --json leaves it out */
     bool listed;              /* at offset lies a pointer to a list; the value is at in_list in each of its entries */
     size_t in_list;
     const char *(*word)(const void *value);

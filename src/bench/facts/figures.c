@@ -62,6 +62,15 @@ static void summarize_seconds(figures *g, const facts *f, const bench_case *c)
     free(first);
 }
 
+static void find_peak(figures *g, const bench_case *c)
+{
+    g->peak_flops = case_peak(c, g->device, c->precision);
+    if (gpu_peak(g->device, c->precision) > 0.0)
+        snprintf(g->peak_source, sizeof g->peak_source, "catalogue: %s", g->device);
+    else if (g->peak_flops > 0.0)
+        snprintf(g->peak_source, sizeof g->peak_source, "deck: peak_%s", precision_name(c->precision));
+}
+
 static void summarize_ceiling(figures *g, const bench_case *c)
 {
     double fp8 = case_peak(c, g->device, PRECISION_FP8), bf16 = case_peak(c, g->device, PRECISION_BF16);
@@ -74,7 +83,7 @@ static void summarize_ceiling(figures *g, const bench_case *c)
 
 static void summarize_speed(figures *g, const facts *f, const bench_case *c)
 {
-    double step = g->mean_seconds, peak = case_peak(c, g->device, c->precision);
+    double step = g->mean_seconds, peak = g->peak_flops;
     int gpus = c->layout.ranks;
     g->tokens_per_second = tokens_per_second(c->model.sequence, c->global_batch, step);
     g->tokens_per_second_per_gpu = g->tokens_per_second / gpus;
@@ -145,6 +154,7 @@ figures figures_of(const facts *f, const bench_case *c)
 {
     figures g = figures_none(c);
     compare_devices(&g, f, c->layout.ranks);
+    find_peak(&g, c);
     if (!f->ranks.step) return g;
     g.step_seconds = slowest(f, c->layout.ranks);
     g.pace = paces_of(f, c);

@@ -21,6 +21,8 @@ typedef struct {
     repeated_seconds repeated;                           /* repeats_add */
     double tokens_per_second, tokens_per_second_per_gpu; /* by the mean; a rank is a GPU */
     double tflops_per_gpu;                               /* flops by the recipe's formula */
+    double peak_flops;                                   /* of a device, in flop/s; 0 where none is known */
+    char peak_source[96];                 /* who knows it: the catalogue or the deck; empty: nobody does */
     double recipe_mfu, model_mfu;         /* fractions of the peak, by the mean; NaN where no peak is known */
     double recipe_ceiling, model_ceiling; /* FP8: the largest MFU with attention and LM head at the BF16 peak */
     double recipe_reached, model_reached; /* the MFU's parts of these */

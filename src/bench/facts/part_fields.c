@@ -9,6 +9,7 @@
 #define SPAN(member) LIST(seen.spans), .in_list = offsetof(span, member), .per = PER_SPAN
 #define RANK_TABLE(which) PER_STEP, .across = PER_RANK, LIST(seen.ranks.table[which])
 #define PACE(member) LIST(figures.pace), .in_list = offsetof(rank_pace, member), .per = PER_RANK
+#define SUM(member) LIST(seen.ranks.work), .in_list = offsetof(rank_work, sums.member), .per = PER_RANK
 #define DEVICE(when, member)                                                                                           \
     .listed = true, .offset = offsetof(case_result, seen.devices), .stride = 2 * sizeof(machine_device),               \
     .in_list = (when) * sizeof(machine_device) + offsetof(machine_device, member), .per = PER_RANK
@@ -16,6 +17,7 @@
 
 static const char *operation_word(const void *at) { return op_kind_name(*(const op_kind *)at); }
 static const char *phase_word(const void *at) { return phase_name(*(const phase *)at); }
+static const char *axis_word(const void *at) { return gathered_axis_name(*(const int *)at); }
 static const char *fp8_word(const void *at) { return fp8_kind_name(*(const fp8_kind *)at); }
 static const char *memory_word(const void *at) { return arena_kind_name(*(const arena_kind *)at); }
 
@@ -23,6 +25,8 @@ static const char *memory_word(const void *at) { return arena_kind_name(*(const 
 static const field of_steps[] = {
     { "step", "1", "from 0", FIELD_ROW, .per = PER_STEP },
     { "step_seconds", "s", "of the slowest rank", FIELD_REAL, PER_STEP, LIST(figures.step_seconds) },
+    { "begin_seconds", "s", "since the case began; rank 0's clock", FIELD_REAL, PER_STEP, LIST(seen.begin),
+      .record_only = true },
     { "losses", "1", "mean of the global batch", FIELD_REAL, PER_STEP, LIST(seen.loss) },
     { "gradient_norms", "1", "before clipping", FIELD_REAL, PER_STEP, LIST(seen.gradient_norm) },
     { "learning_rates", "1", "as used", FIELD_REAL, PER_STEP, LIST(seen.learning_rate) },
@@ -63,6 +67,22 @@ static const field of_ranks[] = {
     { "excess_error", "1", "standard error of that", FIELD_REAL, PACE(error) },
 };
 
+/* Over the timed steps, of each rank. */
+static const field of_rank_sums[] = {
+    { "rank", "1", "from 0", FIELD_ROW, .per = PER_RANK },
+    { "idle_seconds", "s", "its compute queue ran nothing", FIELD_REAL, SUM(idle_seconds) },
+    { "dispatch_seconds", "s", "it submitted operations", FIELD_REAL, SUM(dispatch_seconds) },
+    { "phase_seconds", "s", "of operations that compute, by phase", FIELD_REAL, SUM(phase_seconds), .across = PER_PHASE,
+      .column = sizeof(double) },
+    { "axis", NULL, "of the mesh; columns of the tables below", FIELD_LABEL, PER_GATHERED_AXIS, .word = axis_word },
+    { "transfer_messages", "1", "submitted", FIELD_COUNT, SUM(messages), .across = PER_GATHERED_AXIS,
+      .column = sizeof(int64_t) },
+    { "transfer_bytes", "bytes", "of operands", FIELD_REAL, SUM(bytes), .across = PER_GATHERED_AXIS,
+      .column = sizeof(double) },
+    { "transfer_seconds", "s", "of execution, waits included", FIELD_REAL, SUM(seconds), .across = PER_GATHERED_AXIS,
+      .column = sizeof(double) },
+};
+
 /* As the timed steps begin, and as they end. */
 static const field of_devices[] = {
     { "clock_at_begin", "Hz", "each rank's", FIELD_KNOWN, DEVICE(0, clock_hertz) },
@@ -76,10 +96,15 @@ static const field of_devices[] = {
 /* Of the timed steps; what counts, counts from a rank's first sample. Of the node: its first rank's alone. */
 static const field of_samples[] = {
     { "rank", "1", "whose", FIELD_INTEGER, SAMPLE(rank) },
-    { "seconds", "s", "since the rank's first", FIELD_REAL, SAMPLE(now.seconds) },
+    { "seconds", "s", "since the first timed step began; rank 0's clock", FIELD_REAL, SAMPLE(now.seconds) },
     { "clock", "Hz", "of the device", FIELD_REAL, SAMPLE(now.clock_hertz) },
+    { "clock_least", "Hz", "of it and of the samples after it that were dropped", FIELD_REAL, SAMPLE(now.clock_least) },
+    { "clock_most", "Hz", "the same", FIELD_REAL, SAMPLE(now.clock_most) },
     { "temperature", "degC", "of the device", FIELD_REAL, SAMPLE(now.temperature) },
+    { "temperature_most", "degC", "of it and of those that were dropped", FIELD_REAL, SAMPLE(now.temperature_most) },
     { "power", "W", "of the device", FIELD_REAL, SAMPLE(now.power_watts) },
+    { "power_least", "W", "of it and of those that were dropped", FIELD_REAL, SAMPLE(now.power_least) },
+    { "power_most", "W", "the same", FIELD_REAL, SAMPLE(now.power_most) },
     { "device_energy", "J", "of the device", FIELD_REAL, SAMPLE(now.device_joules) },
     { "clock_events", "1", "NVML's bits of why the clock is what it is; -1: not told", FIELD_INTEGER,
       SAMPLE(now.events) },
@@ -209,6 +234,7 @@ static const field of_checkpoint[] = {
 static const field_group groups[] = {
     { "steps", LINE_FLAT, "step_seconds", { "step" }, FIELDS(of_steps) },
     { "ranks", LINE_ABSENT, "rank_seconds", { "step", "rank" }, FIELDS(of_ranks) },
+    { "rank_sums", LINE_ABSENT, FIELDS(of_rank_sums) },
     { "devices", LINE_ABSENT, FIELDS(of_devices) },
     { "samples", LINE_ABSENT, FIELDS(of_samples) },
     { "phases", LINE_ROWS, "seconds", { "." }, FIELDS(of_phases) },

@@ -3,7 +3,8 @@
 #include "machine/queue/machine.h"
 #include "plan/deck/deck.h"
 
-enum { HOST_NAME_BYTES = 64 }; /* of each rank's host, in lists of them */
+/* Of each rank's host and switches, in lists of them. */
+enum { HOST_NAME_BYTES = 64, SWITCHES_BYTES = 256 };
 
 typedef struct {
     const deck *deck;
@@ -18,6 +19,7 @@ typedef struct {
     bool verbose;                         /* the report has all lines */
     int ranks, threads;                   /* OpenMP threads per rank */
     const char *hosts;                    /* [ranks] names of HOST_NAME_BYTES each; rank 0 only */
+    const char *switches;                 /* [ranks] SLURM_TOPOLOGY_ADDR, of SWITCHES_BYTES each; rank 0 only */
     const char *mpi, *products;           /* libraries as loaded */
     const char *cuda;                     /* of a run on devices; NULL or empty: of none */
     const machine_device *devices;        /* [ranks] of such a run, rank 0 only; else NULL */

@@ -29,6 +29,8 @@ static int gathered_axis(const char *name)
     FAIL("the axis %s is not one whose waits are gathered", name);
 }
 
+const char *gathered_axis_name(int axis) { return gathered[axis].axis; }
+
 static double *row_of(const own_times *t, int row) { return t->row + row * t->steps; }
 
 static void take_axis(own_times *t, const tally_axis *axis, int column, const tally_step *step)
@@ -50,7 +52,20 @@ static void take_work(rank_work *w, const tally *t)
     }
 }
 
-own_times times_of_rank(machine *m, const double *step, int64_t steps)
+static rank_sums sums_of(const tally *t)
+{
+    rank_sums s = { .idle_seconds = t->idle_seconds, .dispatch_seconds = t->dispatch_seconds };
+    memcpy(s.phase_seconds, t->phase_seconds, sizeof s.phase_seconds);
+    for (int i = 0; i < t->axes; i++) {
+        int a = gathered_axis(t->axis[i].axis);
+        s.messages[a] = t->axis[i].messages;
+        s.bytes[a] = t->axis[i].bytes;
+        s.seconds[a] = t->axis[i].seconds;
+    }
+    return s;
+}
+
+own_times times_of_rank(machine *m, const tally *timed, const double *step, int64_t steps)
 {
     own_times t = { .steps = steps };
     t.row = allocate(ROWS * steps, sizeof *t.row, TIMES);
@@ -66,6 +81,7 @@ own_times times_of_rank(machine *m, const double *step, int64_t steps)
     }
     for (int a = 0; a < counted->axes; a++) take_axis(&t, &counted->axis[a], a, of);
     take_work(&t.work, counted);
+    t.work.sums = sums_of(timed);
     return t;
 }
 

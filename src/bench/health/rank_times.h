@@ -19,13 +19,21 @@ typedef enum {
     RANK_TABLES
 } rank_table;
 
+enum { GATHERED_AXES = 8 };
+/* Sums over the timed steps, of a rank: the tally's, by phase and by gathered axis. */
+typedef struct {
+    double idle_seconds, dispatch_seconds, phase_seconds[PHASES];
+    int64_t messages[GATHERED_AXES];
+    double bytes[GATHERED_AXES], seconds[GATHERED_AXES];
+} rank_sums;
+
 /* flops, bytes: of computing operations, all steps. first: of each axis that transfers, the world rank of the first
  * member of the rank's group; -1: no collectives. */
-enum { GATHERED_AXES = 8 };
 typedef struct {
     double flops, bytes;
     char host[64];
     int first[GATHERED_AXES];
+    rank_sums sums;
 } rank_work;
 
 /* Tables [steps, ranks] in seconds, and work [ranks]; owned. On ranks other than 0 they are NULL. */
@@ -41,8 +49,10 @@ typedef struct {
     rank_work work;
 } own_times;
 
-/* Takes this rank's times from its machine; NULL: it takes no part. step: [steps] seconds by its clock. */
-own_times times_of_rank(machine *m, const double *step, int64_t steps);
+const char *gathered_axis_name(int axis);
+/* Takes this rank's times from its machine; NULL: it takes no part. timed: counts and seconds of the timed steps.
+ * step: [steps] seconds by its clock. */
+own_times times_of_rank(machine *m, const tally *timed, const double *step, int64_t steps);
 /* Frees what was brought. Collective over the world. A late rank is found without clocks that agree: a collective ends
  * for all ranks at one time, so the last to come was shortest in it. Of an axis in a step
  *     late = largest of the group's seconds in collectives - own,

@@ -1,16 +1,39 @@
 /* Counters count from a rank's first sample, so its last one has the sums of the window. */
 #include "bench/health/samples.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "machine/world.h"
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* What a rank brings beside its samples. */
 typedef struct {
     int64_t count;
-    int cores; /* of its node */
+    int cores;    /* of its node */
+    double began; /* when its seconds began, by rank 0's clock */
 } share;
+
+enum { ROUND_TRIPS = 8 };
+
+/* Returns by how much this rank's clock is ahead of rank 0's. Rank 0 reads its clock after all ranks have read theirs,
+ * and sends it back: a rank's error is at most half of its fastest round trip, some 10 microseconds times the logarithm
+ * of the ranks. Clocks of a node are one. Collective over the world. */
+static double clock_ahead(void)
+{
+    double least = -INFINITY, most = INFINITY;
+    if (world_node_ranks() == world_ranks()) return 0.0;
+    for (int i = 0; i < ROUND_TRIPS; i++) {
+        double before = clock_seconds();
+        free(world_gather(&before, sizeof before));
+        double first = clock_seconds();
+        world_broadcast(&first, sizeof first, 0);
+        least = fmax(least, before - first);
+        most = fmin(most, clock_seconds() - first);
+    }
+    return world_on_node(0) ? 0.0 : 0.5 * (least + most);
+}
 
 /* Rank by rank; each has sent as many as the one that has most. last: of each rank, NULL where it tells no rate. */
 static void list_samples(sample_set *all, const machine_sample *sent, int64_t most, const share *of,
@@ -66,30 +89,38 @@ static void add_others(sample_set *all, const share *of, const machine_sample *c
     }
 }
 
+/* Rates have been found, for which seconds count from a rank's own first sample. */
+static void count_from(sample_set *all, const share *of, double window)
+{
+    for (int64_t i = 0; i < all->count; i++) all->list[i].now.seconds += of[all->list[i].rank].began - window;
+}
+
 /* On rank 0. */
-static void fold(sample_set *all, machine_kind kind, int ranks, const machine_sample *sent, const share *of)
+static void fold(sample_set *all, const sampled *x, const machine_sample *sent, const share *of)
 {
     int64_t most = 0;
+    int ranks = x->ranks;
     const machine_sample **last = allocate(ranks, sizeof *last, "the last samples of ranks");
     for (int r = 0; r < ranks; r++) all->count += of[r].count;
     for (int r = 0; r < world_ranks(); r++) most = of[r].count > most ? of[r].count : most;
     list_samples(all, sent, most, of, last);
-    add_energy(all, kind, last, ranks);
+    add_energy(all, x->kind, last, ranks);
     add_others(all, of, last, ranks);
+    count_from(all, of, x->window);
     free(last);
 }
 
 /* Each rank brings as many as the one that has most. */
-static void gather(sample_set *all, machine_kind kind, int ranks, const sample_report *own)
+static void gather(sample_set *all, const sampled *x, const sample_report *own)
 {
     double most = (double)own->count;
     world_maximum(&most, 1);
-    const share mine = { own->count, world_node_cores() };
+    const share mine = { own->count, world_node_cores(), own->began - clock_ahead() };
     machine_sample *part = allocate((int64_t)most, sizeof *part, "samples");
     if (own->count) memcpy(part, own->list, (size_t)own->count * sizeof *part);
     share *of = world_gather(&mine, sizeof mine);
     machine_sample *sent = world_gather(part, (size_t)most * sizeof *part);
-    if (of) fold(all, kind, ranks, sent, of);
+    if (of) fold(all, x, sent, of);
     free(of);
     free(sent);
     free(part);
@@ -107,14 +138,14 @@ static void say_lost(sample_set *all, const sample_report *own)
     if (own->lost) snprintf(all->lost, sizeof all->lost, "rank %d, whose samples were lost", world_rank());
 }
 
-void samples_gather(sample_set *all, machine_kind kind, int ranks, sampler *own)
+void samples_gather(sample_set *all, const sampled *of)
 {
-    sample_report r = own ? sampler_read(own) : (sample_report){ .throttled = "" };
+    sample_report r = of->own ? sampler_read(of->own) : (sample_report){ .throttled = "" };
     double seconds = r.count ? r.list[r.count - 1].seconds : 0.0;
     *all = (sample_set){ .every = r.every, .joules = NAN, .method = "", .others_cores = NAN };
     if (seconds > 0.0) all->cost_share = r.cost_seconds / seconds;
-    gather(all, kind, ranks, &r);
+    gather(all, of, &r);
     say_throttled(all, &r);
     say_lost(all, &r);
-    if (own) sampler_close(own);
+    if (of->own) sampler_close(of->own);
 }

@@ -24,6 +24,14 @@ typedef struct {
     int throttled_rank, lost_rank;
 } sample_set;
 
-/* Ranks that take part, those from 0 on, bring what their sampler found and close it; others bring NULL. Lists are
- * gathered, and what follows from them; the other members are this rank's. Collective over the world. */
-void samples_gather(sample_set *all, machine_kind kind, int ranks, sampler *own);
+/* What was sampled, on which machine, by how many ranks, those from 0 on. own: of a rank that takes part; else NULL.
+ * window: when the timed steps began, by this rank's clock; rank 0's counts. */
+typedef struct {
+    machine_kind kind;
+    int ranks;
+    sampler *own;
+    double window;
+} sampled;
+/* Ranks bring what their sampler found and close it. Lists are gathered, and what follows from them; the other members
+ * are this rank's. Seconds of the list count from the window, by rank 0's clock. Collective over the world. */
+void samples_gather(sample_set *all, const sampled *of);

@@ -20,6 +20,7 @@ static void write_list(writer *w, const char *path, const field_group *g, const 
         real[i] = v.real, integer[i] = v.integer, text[i] = v.text;
     }
     if (!f->units) writer_texts(w, path, text, rows);
+    else if (is_integer(f) && f->across != PER_CASE) writer_integer_table(w, path, integer, rows, columns);
     else if (is_integer(f)) writer_integers(w, path, f->units, integer, rows);
     else if (f->across == PER_CASE) writer_reals(w, path, f->units, real, rows);
     else writer_table(w, path, f->units, real, rows, columns);

@@ -59,7 +59,7 @@ static void write_fields(FILE *to, const field_group *g, const case_result *r, i
 {
     bool rows = g->line == LINE_ROWS;
     for (const field *f = g->field + rows; f < g->field + g->fields; f++) {
-        if (f->kind == FIELD_ROW) continue;
+        if (f->kind == FIELD_ROW || f->record_only) continue;
         fprintf(to, "%s\"%s\":", comma, f->name);
         if (rows || f->per == PER_CASE) write_value(to, field_value(g, f, r, i));
         else write_list(to, g, f, r);

@@ -7,6 +7,7 @@
 #include "bench/launch/libraries.h"
 #include "bench/launch/truth.h"
 #include "machine/world.h"
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,14 +152,21 @@ static void write_texts(const provenance *p, writer *w, const char *group)
     }
 }
 
-/* Writes every rank's host, and the lowest ranks of its node and of its NVLink domain. */
+/* Writes every rank's text of a list in which each has so many bytes; NULL: an empty list. */
+static void write_rank_texts(writer *w, const char *path, const char *list, size_t bytes, int ranks)
+{
+    const char **text = allocate(ranks, sizeof *text, "texts of ranks");
+    for (int rank = 0; list && rank < ranks; rank++) text[rank] = list + (size_t)rank * bytes;
+    writer_texts(w, path, text, list ? ranks : 0);
+    free(text);
+}
+
+/* Writes every rank's host and switches, and the lowest ranks of its node and of its NVLink domain. */
 static void write_hosts(const run_source *run, writer *w, const char *group)
 {
     int ranks = run->hosts ? run->ranks : 0;
-    const char **names = allocate(ranks, sizeof *names, "the hosts of ranks");
-    for (int rank = 0; rank < ranks; rank++) names[rank] = run->hosts + (size_t)rank * HOST_NAME_BYTES;
-    writer_texts(w, writer_join(group, "hosts").path, names, ranks);
-    free(names);
+    write_rank_texts(w, writer_join(group, "hosts").path, run->hosts, HOST_NAME_BYTES, ranks);
+    write_rank_texts(w, writer_join(group, "switches").path, run->switches, SWITCHES_BYTES, ranks);
     int64_t *node = allocate(2 * ranks, sizeof *node, "the nodes and domains of ranks"), *domain = node + ranks;
     for (int rank = 0; rank < ranks; rank++) {
         node[rank] = world_node(rank);
@@ -192,22 +200,38 @@ static void write_libraries(const run_source *run, writer *w, const char *group)
 
 static void write_devices(const run_source *run, writer *w, const char *group)
 {
+    static const struct {
+        const char *name;
+        size_t at;
+    } texts[] = { { "device_name", offsetof(machine_device, name) },
+                  { "device_identity", offsetof(machine_device, identity) },
+                  { "device_driver", offsetof(machine_device, driver) },
+                  { "device_bus", offsetof(machine_device, bus) },
+                  { "device_serial", offsetof(machine_device, serial) } };
     int n = run->devices ? run->ranks : 0;
-    const char **text = allocate(3 * n, sizeof *text, "the names of devices");
+    const char **text = allocate(n, sizeof *text, "the names of devices");
+    for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
+        for (int i = 0; i < n; i++) text[i] = (const char *)&run->devices[i] + texts[t].at;
+        writer_texts(w, writer_join(group, texts[t].name).path, text, n);
+    }
+    free(text);
+}
+
+static void write_device_numbers(const run_source *run, writer *w, const char *group)
+{
+    int n = run->devices ? run->ranks : 0;
     int64_t *multiprocessors = allocate(2 * n, sizeof *multiprocessors, "multiprocessors"), *ecc = multiprocessors + n;
-    double *memory = allocate(n, sizeof *memory, "the memory of devices");
+    double *memory = allocate(3 * n, sizeof *memory, "the memory and limits of devices");
     for (int i = 0; i < n; i++) {
         const machine_device *d = &run->devices[i];
-        text[i] = d->name, text[n + i] = d->identity, text[2 * n + i] = d->driver;
         multiprocessors[i] = d->multiprocessors, ecc[i] = d->ecc, memory[i] = d->memory_bytes;
+        memory[n + i] = d->power_limit_watts, memory[2 * n + i] = d->clock_limit_hertz;
     }
-    writer_texts(w, writer_join(group, "device_name").path, text, n);
-    writer_texts(w, writer_join(group, "device_identity").path, text + n, n);
-    writer_texts(w, writer_join(group, "device_driver").path, text + 2 * n, n);
     writer_integers(w, writer_join(group, "device_multiprocessors").path, "1", multiprocessors, n);
     writer_integers(w, writer_join(group, "device_ecc").path, "1", ecc, n);
     writer_reals(w, writer_join(group, "device_memory").path, "bytes", memory, n);
-    free(text);
+    writer_reals(w, writer_join(group, "device_power_limit").path, "W", memory + n, n);
+    writer_reals(w, writer_join(group, "device_clock_limit").path, "Hz", memory + 2 * n, n);
     free(multiprocessors);
     free(memory);
 }
@@ -233,6 +257,7 @@ void provenance_write(const provenance *p, writer *w)
     writer_value(w, writer_join(group, "threads").path, "1", datum_integer(p->run->threads));
     write_hosts(p->run, w, group);
     write_devices(p->run, w, group);
+    write_device_numbers(p->run, w, group);
     write_moment(p, w, group);
 }
 

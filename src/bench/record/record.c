@@ -11,7 +11,7 @@
 #include "bench/record/provenance.h"
 #include <stdio.h>
 
-enum { RECORD_VERSION = 5, COMMIT_SHARE = 20 };
+enum { RECORD_VERSION = 6, COMMIT_SHARE = 20 };
 
 struct record {
     const run_source *run;

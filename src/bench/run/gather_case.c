@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void gather_ranks(case_result *r, trainer *t, sampler *own)
+void gather_ranks(case_result *r, own_times *brought, sampler *own, double window)
 {
     facts *f = &r->seen;
     const bench_case *c = r->given;
@@ -17,10 +17,10 @@ void gather_ranks(case_result *r, trainer *t, sampler *own)
     world_broadcast(ended, sizeof ended, 0);
     f->completed = ended[0], f->stopped = (int)ended[1];
     soak_end(r);
-    own_times times = times_of_rank(t ? t->machine : NULL, f->own_seconds, f->total);
-    if (t) trainer_dismantle(t);
-    f->ranks = times_gather(&times, f->completed, c->layout.ranks);
-    samples_gather(&f->samples, case_machine(c).kind, c->layout.ranks, own);
+    own_times none = { .steps = 0 };
+    if (!brought) none = times_of_rank(NULL, NULL, f->own_seconds, f->total);
+    f->ranks = times_gather(brought ? brought : &none, f->completed, c->layout.ranks);
+    samples_gather(&f->samples, &(sampled){ case_machine(c).kind, c->layout.ranks, own, window });
 }
 
 /* SUM: sum of all ranks' counts. MOST: largest number, and its rank. FIRST: text of the first rank that has one, and

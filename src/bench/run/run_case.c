@@ -36,7 +36,9 @@ typedef struct {
     sampler *sampler; /* NULL if none */
     int part;         /* number of the part of the world (world_split) that has the ranks that take part */
     double before, spent_seconds, soak_ends; /* seconds by this rank's clock */
+    double window;                           /* begin of the timed steps by this rank's clock */
     double pause;                            /* seconds of the checkpoint before the current step */
+    own_times times;                         /* times of the steps, without their proofs */
 } timed_steps;
 
 /* Call it after trainer_report, which reads the step's scales. */
@@ -79,6 +81,7 @@ static void finish_step(timed_steps *x, int64_t step)
     conserved_read(x->sums, x->trainer);
     add_report(x, &s, step);
     x->r->seen.own_seconds[step] = mark_time(end) - x->before;
+    x->r->seen.begin[step] = x->before - x->in->began - x->r->seen.begin_seconds;
     x->r->seen.pause[step] = x->pause;
     x->pause = 0.0;
     x->before = mark_time(end);
@@ -126,6 +129,7 @@ static void begin_window(timed_steps *x)
     machine *m = x->trainer->machine;
     tally_begin(machine_tally(m));
     sampler_begin(x->sampler);
+    x->window = x->before;
     x->soak_ends = soak_begin(x->r);
     if (x->soak_ends > 0.0) machine_keep_steps(m, x->r->seen.total);
 }
@@ -188,6 +192,8 @@ static void take_from_trainer(timed_steps *x)
     f->device_outside_bytes = memory_outside_on_device(&f->devices[1], f->arena_bytes);
     machine_engines(t->kind, f->engines, sizeof f->engines);
     describe_transfers(f, t);
+    soak_end(x->r);
+    x->times = times_of_rank(t->machine, &f->tally, f->own_seconds, f->total);
 }
 
 /* Runs one or two more steps, in which the host checks matrix products and a sample of the other operations. The first
@@ -262,7 +268,8 @@ static void train_and_prove(timed_steps *x, machine_kind kind)
     if (x->trainer && c->check == CHECK_FULL && !f->stopped) replay_at_full_shape(f, x->trainer);
     f->replay_delivery = prove_judge_transfers(m);
     if (x->trainer) findings_add(&f->machine, m, &f->machine.replay), fault_struck(c, m, f->struck);
-    gather_ranks(x->r, x->trainer, x->sampler);
+    if (x->trainer) trainer_dismantle(x->trainer);
+    gather_ranks(x->r, x->trainer ? &x->times : NULL, x->sampler, x->window);
 }
 
 static void time_steps(const bench_case *c, const measure *share, case_result *r, const run_state *in)
@@ -379,6 +386,7 @@ void run_case(const bench_case *c, const measure *share, case_result *r, const r
 {
     facts *f = &r->seen;
     double begin = clock_seconds();
+    f->begin_seconds = begin - in->began;
     memory_forget_peak();
     f->placement = placement_here(&c->layout, case_machine(c).kind);
     f->load = in->load;

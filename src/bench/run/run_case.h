@@ -16,6 +16,7 @@ typedef struct {
     host_load load;
     sinks told;
     stop_clock stop;
+    double began; /* when the record was opened; by this rank's clock */
     repeat_means *repeats;
     const struct machine_sheet *sheet;    /* sheet with which cases are compared, or NULL */
     char libraries_differ[REASON_LENGTH]; /* a library of this rank that differs from rank 0's at the start; or empty */

@@ -1,6 +1,7 @@
 /* Opening and closing of a run, and its cases. */
 #include "bench/run/session.h"
 #include "base/cgroup.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "bench/checkpoint/checkpoint.h"
@@ -15,21 +16,25 @@
 #include "machine/watch/watch.h"
 #include "machine/world.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { LIBRARY_LENGTH = 512 };
 typedef struct {
-    char *hosts, mpi[LIBRARY_LENGTH], products[LIBRARY_LENGTH], cuda[LIBRARY_LENGTH];
+    char *hosts, *switches, mpi[LIBRARY_LENGTH], products[LIBRARY_LENGTH], cuda[LIBRARY_LENGTH];
     host_load load;
 } surroundings;
 
-/* Gathers the host names on rank 0, and finds the load of the most crowded node. Collective over the world. */
+/* Gathers hosts and switches on rank 0, and finds the load of the most crowded node. Collective over the world. */
 static surroundings look_around(const session *s, bool cuda)
 {
     surroundings a = { .load = { .threads = machine_threads(MACHINE_HOST) } };
-    char own[HOST_NAME_BYTES] = "";
+    char own[HOST_NAME_BYTES] = "", switches[SWITCHES_BYTES] = "";
+    const char *address = getenv("SLURM_TOPOLOGY_ADDR");
     snprintf(own, sizeof own, "%s", world_host());
+    if (address) snprintf(switches, sizeof switches, "%s", address);
     a.hosts = world_gather(own, sizeof own);
+    a.switches = world_gather(switches, sizeof switches);
     double crowd[4] = { world_node_ranks(), -(double)world_node_cores(), a.load.threads, -cgroup_limits_here().cpus };
     world_maximum(crowd, 4);
     a.load = (host_load){ (int)crowd[0], (int)-crowd[1], (int)crowd[2], s->devices.sharing, -crowd[3] };
@@ -172,7 +177,7 @@ int session_run(const session *s, const deck *d)
     record_place place = { .none = true, .file = -1 };
     surroundings a = look_around(s, deck_on_cuda(d));
     run_source run = s->run;
-    run.deck = d, run.devices = s->devices.device, run.hosts = a.hosts;
+    run.deck = d, run.devices = s->devices.device, run.hosts = a.hosts, run.switches = a.switches;
     run.ranks = world_ranks(), run.threads = a.load.threads;
     run.mpi = a.mpi, run.products = a.products, run.cuda = a.cuda;
     in.load = a.load;
@@ -184,6 +189,7 @@ int session_run(const session *s, const deck *d)
     activity_doing("opening the record", -1);
     bool opened = world_rank() != 0 || open_sinks(&in.told, &place, &run);
     world_barrier();
+    in.began = clock_seconds();
     if (world_all(opened)) {
         tell_watch(&place, left);
         bool files = open_nodes(&place, folder);
@@ -199,5 +205,6 @@ int session_run(const session *s, const deck *d)
     provenance_close(run.provenance);
     place_leave(&place);
     free(a.hosts);
+    free(a.switches);
     return status;
 }

@@ -92,6 +92,7 @@ void tally_seconds(tally *t, op_kind kind, const char *axis, phase p, double sec
     if (!axis) t->phase_seconds[p] += seconds;
     else {
         tally_transfer *x = transfer_row(t, axis, kind);
+        t->axis[tally_axis_of(t, axis)].seconds += seconds;
         x->seconds += seconds;
         x->bytes_per_second = x->bytes / fmax(x->seconds, 1e-9);
     }

@@ -14,7 +14,7 @@ typedef struct {
     const char *axis;
     int64_t messages;
     double bytes, sent;
-    double exposed_seconds;
+    double exposed_seconds, seconds; /* seconds: of execution, including the wait for other ranks */
     /* World rank of the first member of the group; -1 without collectives. If groups contain one another, of the
      * largest: gradients of experts are summed within data x context. */
     int first;

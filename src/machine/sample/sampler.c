@@ -48,6 +48,8 @@ static void look_at_device(sampler *s, machine_sample *to)
     to->clock_hertz = d.clock_hertz, to->temperature = d.temperature;
     to->power_watts = d.power_watts, to->device_joules = d.joules;
     to->events = d.events;
+    to->clock_least = to->clock_most = d.clock_hertz, to->temperature_most = d.temperature;
+    to->power_least = to->power_most = d.power_watts;
     if (!d.throttled || s->throttled[0]) return;
     memcpy(s->throttled, d.reasons, sizeof s->throttled);
     s->throttled_at = to->seconds;
@@ -69,17 +71,20 @@ static void count_from_first(const machine_sample *first, machine_sample *x)
     x->own_seconds -= first->own_seconds;
 }
 
-/* Events of a sample that is not kept are those of the one before it. */
-static void add_events(machine_sample *to, int events)
+/* Events and extremes of a sample that is not kept become those of the one before it. */
+static void add_dropped(machine_sample *to, const machine_sample *x)
 {
-    if (events >= 0) to->events = (to->events < 0 ? 0 : to->events) | events;
+    if (x->events >= 0) to->events = (to->events < 0 ? 0 : to->events) | x->events;
+    to->clock_least = fmin(to->clock_least, x->clock_least), to->clock_most = fmax(to->clock_most, x->clock_most);
+    to->power_least = fmin(to->power_least, x->power_least), to->power_most = fmax(to->power_most, x->power_most);
+    to->temperature_most = fmax(to->temperature_most, x->temperature_most);
 }
 
 static void thin_out(sampler *s)
 {
     for (int64_t i = 0; i < SAMPLES_KEPT / 2; i++) {
         s->kept[i] = s->kept[2 * i];
-        add_events(&s->kept[i], s->kept[2 * i + 1].events);
+        add_dropped(&s->kept[i], &s->kept[2 * i + 1]);
     }
     s->count = SAMPLES_KEPT / 2;
     s->stride *= 2;
@@ -90,7 +95,7 @@ static void keep(sampler *s, const machine_sample *x, bool last)
     bool due = last || s->looks++ % s->stride == 0;
     if (due && s->count == SAMPLES_KEPT) thin_out(s);
     if (due) s->kept[s->count++] = *x;
-    else add_events(&s->kept[s->count - 1], x->events);
+    else add_dropped(&s->kept[s->count - 1], x);
 }
 
 static void take(sampler *s, bool last)
@@ -182,6 +187,7 @@ sample_report sampler_read(sampler *s)
     return (sample_report){ .list = s->kept,
                             .count = s->count,
                             .every = s->of.every * (double)s->stride,
+                            .began = s->began,
                             .cost_seconds = s->cost,
                             .throttled = s->throttled,
                             .throttled_at = s->throttled_at };

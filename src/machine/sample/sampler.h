@@ -18,6 +18,8 @@ typedef struct {
     double core_hertz, load, busy_seconds, package_joules; /* of the node: node_state, but since the first sample */
     double own_seconds;                                    /* processor time of this process, since the first sample */
     int events;
+    /* Extremes of this sample and of those after it that are not kept. */
+    double clock_least, clock_most, temperature_most, power_least, power_most;
 } machine_sample;
 
 /* When there are so many, every second one is dropped; then half as many are kept, and all are still looked at. */
@@ -28,6 +30,7 @@ typedef struct {
     const machine_sample *list; /* of the sampler */
     int64_t count;
     double every;          /* seconds between two, but for the last */
+    double began;          /* when their seconds began, in clock_seconds */
     double cost_seconds;   /* processor time that they took */
     const char *throttled; /* why the device was, when it was first seen so, in a sample that may be dropped; or "" */
     double throttled_at;

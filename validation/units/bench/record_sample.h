@@ -93,11 +93,12 @@ static inline double sample_learning_rate(const bench_case *c, int64_t t)
            0.5 * (o->learning_rate - o->learning_rate_minimum) * (1.0 + cos(3.141592653589793 * part));
 }
 
-/* Half of a step is computing, a tenth of that delayed. */
+/* Three quarters of a step are computing, a fifteenth of that delayed. */
 static inline void sample_ranks(facts *f, const bench_case *c, double seconds)
 {
     int ranks = c->layout.ranks;
     size_t n = (size_t)(f->total * ranks);
+    double window[SAMPLE_RANKS] = { 0.0 }, timed = (double)c->steps, idle = c->backend == BACKEND_HOST ? 9.0 : 10.0;
     rank_times *x = &f->ranks;
     x->step = calloc(n, sizeof *x->step);
     x->work = calloc((size_t)ranks, sizeof *x->work);
@@ -106,12 +107,22 @@ static inline void sample_ranks(facts *f, const bench_case *c, double seconds)
     for (size_t i = 0; i < n; i++) {
         int64_t t = (int64_t)i / ranks;
         x->step[i] = seconds * (0.98 + 0.02 * sample_noise(t, (int)i % ranks)) * (t == 0 ? 3.0 : 1.0);
-        for (int table = 0; table < RANK_TABLES; table++) x->table[table][i] = 0.01 * x->step[i];
-        x->table[RANK_COMPUTING][i] = 0.5 * x->step[i];
+        x->table[RANK_LATE][i] = 0.01 * x->step[i], x->table[RANK_EXPOSED_TENSOR][i] = 0.0625 * x->step[i];
+        x->table[RANK_EXPOSED_GRADIENT][i] = 0.03125 * x->step[i];
+        x->table[RANK_COMPUTING][i] = 0.75 * x->step[i];
         x->table[RANK_RUN_DELAY][i] = 0.05 * x->step[i];
+        window[i % (size_t)ranks] += t < c->warmup ? 0.0 : x->step[i];
     }
     for (int i = 0; i < ranks; i++) {
         x->work[i] = (rank_work){ .flops = 1e12, .bytes = 1e9, .host = "host" };
+        x->work[i].sums = (rank_sums){
+            .idle_seconds = idle / 64.0 * window[i],
+            .dispatch_seconds = window[i] / 64.0,
+            .phase_seconds = { [PHASE_FORWARD] = 0.25 * window[i], [PHASE_BACKWARD] = 0.5 * window[i] },
+            .messages = { [0] = 20 * c->steps, [5] = 14 * c->steps },
+            .bytes = { [0] = 4e6 * timed, [5] = 1e6 * timed },
+            .seconds = { [0] = 0.0625 * window[i], [5] = 0.03125 * window[i] },
+        };
         for (int when = 0; when < 2; when++) {
             machine_device *d = &f->devices[2 * i + when];
             d->clocks_known = true;
@@ -124,6 +135,7 @@ static inline void sample_steps(facts *f, const bench_case *c)
 {
     for (int64_t t = 0; t < c->warmup + c->steps; t++) {
         f->own_seconds[t] = f->ranks.step[t * c->layout.ranks];
+        f->begin[t] = t ? f->begin[t - 1] + f->own_seconds[t - 1] : 0.5;
         f->loss[t] = log((double)c->model.vocabulary) - 0.01 * (double)t + 1e-3 * sample_noise(t, -1);
         f->gradient_norm[t] = 1.0 + sample_noise(t, -2);
         f->learning_rate[t] = sample_learning_rate(c, t);
@@ -163,7 +175,8 @@ static inline void sample_samples(case_result *r, const bench_case *c)
         double part = (double)(i % EACH_RANK) / (EACH_RANK - 1);
         machine_sample s = { .seconds = part * seconds, .clock_hertz = none + 1.7e9 };
         s.temperature = none + 60.0, s.power_watts = none + 500.0, s.device_joules = none + part * energy;
-        s.package_joules = NAN;
+        s.clock_least = s.clock_most = s.clock_hertz, s.temperature_most = s.temperature;
+        s.power_least = s.power_most = s.power_watts, s.package_joules = NAN;
         s.events = devices ? 4 : -1;
         r->seen.samples.list[i] = (ranked_sample){ (int)i / EACH_RANK, s };
     }
@@ -211,10 +224,11 @@ static inline void sample_spans(case_result *r, const bench_case *c)
 /* What all timed steps have, with the flops of a rank whose share is that of every rank. */
 static inline void sample_tally(case_result *r, const bench_case *c)
 {
-    double timed = (double)c->steps, window = 0.0, kept = (double)c->layout.ranks, s = (double)c->model.sequence,
+    double timed = (double)c->steps, kept = (double)c->layout.ranks, s = (double)c->model.sequence,
            h = (double)c->model.hidden, share = timed * (double)c->global_batch / kept,
            head = 6.0 * s * h * (double)c->model.padded_vocabulary, square = 6.0 * (double)c->model.layers * h * s * s;
-    for (int64_t t = c->warmup; t < r->seen.completed; t++) window += r->seen.ranks.step[t * c->layout.ranks];
+    const rank_sums *own = &r->seen.ranks.work[0].sums;
+    double window = 64.0 * own->dispatch_seconds;
     tally_row *kind = r->seen.tally.kind;
     kind[OP_MATMUL] = (tally_row){ (int64_t)timed * 84, share * (c->model_block_flops_per_sequence + head), 3e8 * timed,
                                    0.5 * window };
@@ -223,17 +237,17 @@ static inline void sample_tally(case_result *r, const bench_case *c)
         (tally_row){ (int64_t)timed * 4, share * square * 2 / 3, 2e6 * timed, 0.125 * window };
     kind[OP_ALL_GATHER] = (tally_row){ (int64_t)timed * 20, 0, 4e6 * timed, 0.0625 * window };
     kind[OP_ALL_REDUCE] = (tally_row){ (int64_t)timed * 14, 0, 1e6 * timed, 0.03125 * window };
-    r->seen.tally.phase_seconds[PHASE_FORWARD] = 0.25 * window,
-    r->seen.tally.phase_seconds[PHASE_BACKWARD] = 0.5 * window;
-    r->seen.tally.axis[0] = (tally_axis){ "tensor", (int64_t)timed * 20, 4e6 * timed, 0, 0.0625 * window, 0 };
-    r->seen.tally.axis[1] = (tally_axis){ "data", (int64_t)timed * 14, 1e6 * timed, 0, 0.03125 * window, 0 };
+    memcpy(r->seen.tally.phase_seconds, own->phase_seconds, sizeof own->phase_seconds);
+    r->seen.tally.axis[0] =
+        (tally_axis){ "tensor", (int64_t)timed * 20, 4e6 * timed, 0, 0.0625 * window, 0.0625 * window, 0 };
+    r->seen.tally.axis[1] =
+        (tally_axis){ "gradient", (int64_t)timed * 14, 1e6 * timed, 0, 0.03125 * window, 0.03125 * window, 0 };
     r->seen.tally.axes = r->seen.tally.transfers = 2;
     r->seen.tally.transfer[0] = (tally_transfer){ "tensor all_gather", (int64_t)timed * 20, 4e6 * timed,
                                                   0.0625 * window, 4e6 * timed / (0.0625 * window) };
-    r->seen.tally.transfer[1] = (tally_transfer){ "data all_reduce", (int64_t)timed * 14, 1e6 * timed, 0.03125 * window,
-                                                  1e6 * timed / (0.03125 * window) };
-    r->seen.tally.dispatch_seconds = 0.015625 * window;
-    r->seen.tally.idle_seconds = window * (1.0 - 0.75 - 0.09375 - (c->backend == BACKEND_HOST ? 0.015625 : 0.0));
+    r->seen.tally.transfer[1] = (tally_transfer){ "gradient all_reduce", (int64_t)timed * 14, 1e6 * timed,
+                                                  0.03125 * window, 1e6 * timed / (0.03125 * window) };
+    r->seen.tally.dispatch_seconds = own->dispatch_seconds, r->seen.tally.idle_seconds = own->idle_seconds;
 }
 
 static inline void sample_machine(case_result *r, const bench_case *c)
@@ -241,6 +255,7 @@ static inline void sample_machine(case_result *r, const bench_case *c)
     int node[SAMPLE_RANKS] = { 0 };
     for (int k = 0; k < ARENA_KINDS; k++) r->seen.arena_bytes += r->seen.bytes_by_kind[k] = (size_t)(64 * (k + 1));
     r->seen.outside_bytes = 1e8, r->seen.own_outside_bytes = 5e7, r->seen.total_seconds = 1000.0;
+    r->seen.begin_seconds = 2000.0 * c->number;
     r->seen.placement = placement_of(&c->layout, node, node);
     snprintf(r->seen.engines, sizeof r->seen.engines, "attention and products of a sample; products oneDNN 2.6.0");
     sample_tally(r, c);
@@ -323,6 +338,7 @@ static inline record *sample_open(const char *path, int64_t cases, char *reason,
     static char host[SAMPLE_RANKS][HOST_NAME_BYTES];
     static char *argv[] = { "./xgsw", "--ranks", "it's 4", "gsw.dat", NULL };
     static machine_device device[SAMPLE_RANKS];
+    static char switches[SAMPLE_RANKS][SWITCHES_BYTES];
     static bench_case first;
     static deck planned;
     static run_source run;
@@ -330,9 +346,14 @@ static inline record *sample_open(const char *path, int64_t cases, char *reason,
     memcpy(sample_text, sample_deck, bytes), sample_text[bytes] = 0;
     for (int i = 0; i < SAMPLE_RANKS; i++) {
         snprintf(host[i], HOST_NAME_BYTES, "node1");
-        device[i] = (machine_device){
-            .name = "NVIDIA H100 80GB HBM3", .driver = "580.82", .multiprocessors = 132, .memory_bytes = 85e9
-        };
+        device[i] = (machine_device){ .name = "NVIDIA H100 80GB HBM3",
+                                      .driver = "580.82",
+                                      .bus = "00000000:3B:00.0",
+                                      .serial = "165",
+                                      .multiprocessors = 132,
+                                      .memory_bytes = 85e9,
+                                      .power_limit_watts = 700.0,
+                                      .clock_limit_hertz = 1.98e9 };
         snprintf(device[i].identity, sizeof device[i].identity, "GPU-%d", i);
     }
     snprintf(first.record, sizeof first.record, "%s", path);
@@ -345,6 +366,7 @@ static inline record *sample_open(const char *path, int64_t cases, char *reason,
                         .argv = argv,
                         .ranks = SAMPLE_RANKS,
                         .hosts = host[0],
+                        .switches = switches[0],
                         .threads = 2,
                         .mpi = "Open MPI 4.1.4",
                         .products = "oneDNN 2.6.0",

@@ -166,7 +166,7 @@ static void a_driver_may_hang(void **state)
     sample_report r = sampler_read(s);
     assert_true(r.count == 0 && r.lost);
     sample_set all;
-    samples_gather(&all, MACHINE_CUDA, 1, s);
+    samples_gather(&all, &(sampled){ MACHINE_CUDA, 1, s, 0.0 });
     assert_string_equal(all.lost, "rank 0, whose samples were lost");
 }
 

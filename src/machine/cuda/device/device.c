@@ -142,6 +142,15 @@ static void say_identity(char *text, size_t length, const cudaUUID_t *uuid)
                                  (unsigned)(unsigned char)uuid->bytes[i]);
 }
 
+static void say_board(machine_device *d)
+{
+    nvml_board b = nvml_read_board(d->identity);
+    memcpy(d->bus, b.bus, sizeof d->bus);
+    memcpy(d->serial, b.serial, sizeof d->serial);
+    d->power_limit_watts = b.power_limit_watts;
+    d->clock_limit_hertz = b.clock_limit_hertz;
+}
+
 static void choose(int index)
 {
     struct cudaDeviceProp properties;
@@ -153,6 +162,7 @@ static void choose(int index)
     d->multiprocessors = properties.multiProcessorCount;
     d->memory_bytes = (double)properties.totalGlobalMem;
     d->ecc = properties.ECCEnabled != 0;
+    say_board(d);
     d->fp8 = properties.major * 10 + properties.minor >= FP8_CAPABILITY;
     own.shared_bytes = properties.sharedMemPerBlockOptin;
     own.index = index;

@@ -14,6 +14,11 @@ typedef struct {
     unsigned clique;
     unsigned char state;
 } nvml_fabric; /* nvmlGpuFabricInfo_t */
+typedef struct {
+    char former_id[16];
+    unsigned place[5];
+    char id[32];
+} nvml_pci; /* nvmlPciInfo_t */
 
 typedef struct {
     int (*start)(void);
@@ -26,6 +31,10 @@ typedef struct {
     int (*temperature)(nvml_handle h, int which, unsigned *celsius);
     int (*energy)(nvml_handle h, unsigned long long *millijoules);
     int (*fabric)(nvml_handle h, nvml_fabric *f);
+    int (*pci)(nvml_handle h, nvml_pci *p);
+    int (*serial)(nvml_handle h, char *text, unsigned length);
+    int (*power_limit)(nvml_handle h, unsigned *milliwatts);
+    int (*clock_limit)(nvml_handle h, int which, unsigned *megahertz);
 } nvml_functions;
 
 static void *function(void *library, const char *name, const char *former_name)
@@ -48,6 +57,10 @@ static nvml_functions load(void)
         { "nvmlDeviceGetTemperature", NULL },
         { "nvmlDeviceGetTotalEnergyConsumption", NULL },
         { "nvmlDeviceGetGpuFabricInfo", NULL },
+        { "nvmlDeviceGetPciInfo_v3", NULL },
+        { "nvmlDeviceGetSerial", NULL },
+        { "nvmlDeviceGetEnforcedPowerLimit", NULL },
+        { "nvmlDeviceGetMaxClockInfo", NULL },
     };
     enum { FUNCTIONS = sizeof name / sizeof *name };
     _Static_assert(sizeof(nvml_functions) == FUNCTIONS * sizeof(void *), "a name for every function");
@@ -102,11 +115,32 @@ static void write_fabric(char *text, size_t length, const nvml_fabric *f)
     snprintf(text + used, length - used, ".%u", f->clique);
 }
 
-nvml_state nvml_read(const char *identity)
+static const nvml_functions *functions(void)
 {
     static nvml_functions f;
     static bool loaded;
     if (!loaded) f = load(), loaded = true;
+    return &f;
+}
+
+nvml_board nvml_read_board(const char *identity)
+{
+    const nvml_functions *f = functions();
+    nvml_board b = { .power_limit_watts = NAN, .clock_limit_hertz = NAN };
+    nvml_handle h = NULL;
+    nvml_pci pci;
+    unsigned value;
+    if (!f->handle_by_uuid || f->handle_by_uuid(identity, &h) != NVML_SUCCESS) return b;
+    if (f->pci && f->pci(h, &pci) == NVML_SUCCESS) snprintf(b.bus, sizeof b.bus, "%.*s", (int)sizeof b.bus - 1, pci.id);
+    if (f->serial && f->serial(h, b.serial, sizeof b.serial) != NVML_SUCCESS) b.serial[0] = 0;
+    if (f->power_limit && f->power_limit(h, &value) == NVML_SUCCESS) b.power_limit_watts = 1e-3 * value;
+    if (f->clock_limit && f->clock_limit(h, NVML_CLOCK_SM, &value) == NVML_SUCCESS) b.clock_limit_hertz = 1e6 * value;
+    return b;
+}
+
+nvml_state nvml_read(const char *identity)
+{
+    const nvml_functions f = *functions();
     nvml_state s = { .now = { NAN, NAN, NAN, NAN, .events = -1 } };
     nvml_handle h = NULL;
     unsigned value;

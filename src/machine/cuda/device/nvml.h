@@ -10,5 +10,12 @@ typedef struct {
     device_state now;
 } nvml_state;
 
+/* What a board is: as in machine_device. */
+typedef struct {
+    char bus[32], serial[32];
+    double power_limit_watts, clock_limit_hertz;
+} nvml_board;
+
 /* identity: "GPU-8a6b...", whichever GPUs this process sees. */
 nvml_state nvml_read(const char *identity);
+nvml_board nvml_read_board(const char *identity);
