@@ -1,8 +1,8 @@
 /* Gathering of the facts of a case on rank 0.
  *
- * gather_ranks gathers times and samples, because their trainer and sampler are freed then. Three other facts are
- * summed over ranks where they are made: totals of conserved sums, digests, and the results of the check, which are
- * printed before the timed steps. All other facts are rows of the table in gather_findings. */
+ * gather_ranks gathers times and samples. Three other facts are summed over ranks where they are made: totals of
+ * conserved sums, digests, and the results of the check, which are printed before the timed steps. All other facts are
+ * rows of the table in gather_findings. */
 #pragma once
 #include "bench/facts/result.h"
 #include "train/measure.h"
