@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 
 import runs  # noqa: F401: it finds validate
-from validate import formulas, placement, rules, slow
+from validate import formulas, machine, placement, rules, slow
 from validate.record import read_record
 
 GPUS, SLOW, NODE, SAMPLES = 8, 1.25, 1.056, 12
@@ -24,7 +24,9 @@ def put_provenance(p, ranks):
              environment=["OMP_NUM_THREADS=1"], written="2100-01-01T00:00:00Z",
              device_driver=["570.00"] * ranks, device_identity=[f"GPU-{rank:08x}-0000-test" for rank in range(ranks)],
              device_ecc=np.ones(ranks, int), device_memory=np.full(ranks, 8e10),
-             device_multiprocessors=np.full(ranks, 132))
+             device_multiprocessors=np.full(ranks, 132), device_serial=[f"16{rank:08d}" for rank in range(ranks)],
+             device_bus=[f"00000000:{16 + rank % GPUS:02X}:00.0" for rank in range(ranks)],
+             device_power_limit=np.full(ranks, 700.0), device_clock_limit=np.full(ranks, 1.98e9), switches=[""] * ranks)
 
 
 def put_tables(v, s, slow_rank, slow_node, random):
@@ -46,33 +48,51 @@ def put_tables(v, s, slow_rank, slow_node, random):
         v["ranks/" + name] = np.full(s["ranks"], v["ranks/" + name][0])
     paces = slow.paces(own[s["warmup"] :], [list(range(s["ranks"]))])
     v.update(zip(("ranks/peers", "ranks/excess", "ranks/excess_error"), paces))
+    v["steps/begin_seconds"] = np.cumsum(v["steps/step_seconds"]) - v["steps/step_seconds"]
+    put_sums(v, own[s["warmup"] :].sum(axis=0), v["steps/step_seconds"][s["warmup"] :].sum())
 
 
-def put_samples(v, ranks, slow_rank, random):
+def put_sums(v, computed, window):
+    """Rank 0's sums for all ranks; those of phases and operations become the seconds that each rank computed."""
+    ranks = len(computed)
+    for name in (path for path in v if path.startswith("rank_sums/") and path != "rank_sums/axis"):
+        v[name] = np.resize(v[name], (ranks, *v[name].shape[1:]))
+    part = v["rank_sums/phase_seconds"][0] / v["rank_sums/phase_seconds"][0].sum()
+    kinds = np.isin(v["operations/name"], machine.TRANSFERS, invert=True)
+    v["operations/seconds"][kinds] *= computed[0] / v["phases/seconds"].sum()
+    v["phases/seconds"] = part * computed[0]
+    v.update({"rank_sums/rank": np.arange(ranks), "rank_sums/phase_seconds": np.outer(computed, part),
+              "rank_sums/idle_seconds": np.full(ranks, window)})
+    for name in ("messages", "bytes", "seconds"):
+        v[f"rank_sums/transfer_{name}"][:] = v[f"rank_sums/transfer_{name}"][0]
+
+
+def put_samples(v, ranks, slow_rank, random, window):
     count = ranks * SAMPLES
     rank = np.repeat(np.arange(ranks), SAMPLES)
-    values = {"rank": rank, "seconds": np.tile(np.arange(1.0, SAMPLES + 1), ranks),
+    values = {"rank": rank, "seconds": np.tile(np.linspace(0.01, 0.99, SAMPLES) * window, ranks),
               "clock": np.where(rank == slow_rank, 1.275e9, random.normal(1.74e9, 5e6, count)),
               "temperature": np.where(rank == slow_rank, 84.5, random.normal(64, 1.5, count)),
               "power": random.normal(640, 8, count), "clock_events": np.zeros(count, int)}
     for path in v:
         group, name = path.split("/")
         if group == "samples":
-            v[path] = values.get(name, np.full(count, np.nan))
+            known = name.removesuffix("_least").removesuffix("_most")
+            v[path] = values.get(known, np.full(count, np.nan))
         elif group == "devices":
             v[path] = [""] * ranks if "throttled" in name else np.full(ranks, 1.74e9)
-        elif group == "rank_sums" and name != "axis":
-            v[path] = np.arange(ranks) if name == "rank" else np.resize(v[path], (ranks, *v[path].shape[1:]))
 
 
-def judge(case, slow_rank):
-    """Results that follow from the tables; the slow rank is named, and the speed expected was higher."""
+def judge(case, slow_rank, began):
+    """Results that follow from the tables; the slow rank is named, and the speed expected was higher. Returns when the
+    case ended."""
     v, s, seconds = case.values, case.settings, case.measured
     tokens, nodes, results = s["sequence"] * s["global_batch"], s["ranks"] // GPUS, formulas.speed(s, DEVICE, seconds)
     results, within = asdict(results), ["tensor"] * (s["tensor"] > 1)
     excess, error = (100 * v["ranks/" + name][slow_rank] for name in ("excess", "excess_error"))
     results.update(
-        tokens_per_step=tokens, device=DEVICE, clocks_unknown="", spread=rules.spread_of(seconds),
+        tokens_per_step=tokens, device=DEVICE, begin_seconds=began, peak_source=formulas.peak_of(s, DEVICE)[1],
+        clocks_unknown="", valid=False, spread=rules.spread_of(seconds),
         drift=rules.drift_of(seconds), idle_seconds=seconds.sum(), total_seconds=v["ranks/rank_seconds"].sum(axis=0)[0],
         node_ranks=GPUS, node_ranks_least=GPUS, node_ranks_most=GPUS, nodes=nodes,
         placement=placement.sentence([GPUS] * nodes, within, ["data"]), invalid_rules=["outlier"],
@@ -85,6 +105,7 @@ def judge(case, slow_rank):
     expected = tokens / seconds.mean() / 0.909
     s.update(validity="NOT VALID", verdict="PASSED", acceptance="NOT ACCEPTED", not_accepted="too slow",
              expected_tokens_per_second=expected, expect=str(expected))
+    return began + v["results/total_seconds"]
 
 
 def stored(value):
@@ -103,7 +124,7 @@ def write(group, values, attributes, like):
 
 
 def multiply(source, target, ranks, cases, slow_rank, slow_node):
-    random, small = np.random.default_rng(1), read_record(source)
+    random, small, began = np.random.default_rng(1), read_record(source), 0.0
     put_provenance(small.provenance, ranks)
     with h5py.File(source, "r") as old, h5py.File(target, "w") as file:
         file.attrs.update({**old.attrs, "cases_planned": cases, "passed": cases, "failed": 0})
@@ -115,6 +136,6 @@ def multiply(source, target, ranks, cases, slow_rank, slow_node):
             s.update(case=number, ranks=ranks, world_ranks=ranks, data=s["data"] * grown, repeat=1, repeats=1,
                      global_batch=s["global_batch"] * grown, backend="cuda")
             put_tables(v, s, slow_rank, slow_node, random)
-            put_samples(v, ranks, slow_rank, random)
-            judge(case, slow_rank)
+            put_samples(v, ranks, slow_rank, random, case.measured.sum())
+            began = judge(case, slow_rank, began)
             write(file.create_group(f"case_{number:04d}"), v, s, old["case_0001"])
