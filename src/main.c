@@ -135,9 +135,9 @@ static int paper_run_at(const paper_run *p, int ranks)
     machine_device own = { .fp8 = true };
     if (o->slice) source.cuda_usable = !o->on_host && machine_usable(MACHINE_CUDA, why, sizeof why);
     if (source.cuda_usable) own = machine_device_of(MACHINE_CUDA), source.device = own.name;
-    if (!own.fp8) source.cuda_without_fp8 = "this GPU has no FP8";
+    if (!own.fp8) source.cuda_without_fp8 = "this GPU cannot multiply FP8";
     if (why[0]) source.cuda_missing = why;
-    if (o->on_host) source.cuda_missing = "--on-host takes no GPU";
+    if (o->on_host) source.cuda_missing = "--on-host uses no GPU";
     if (p->sheet.host) source.cuda_missing = "the sheet describes a host";
     deck d = deck_read(&source);
     int status = d.messages   ? refuse_deck(&d)
@@ -249,7 +249,7 @@ static void stem_of(const char *path, char *name, size_t length)
 static const char *calibration_lacks(const deck *d, const options *o)
 {
     if (deck_on_cuda(d) && !o->sheet) return "--calibrate on GPUs needs --sheet NAME, as in --sheet dgx-h100";
-    return o->sheet && !deck_on_cuda(d) ? "--calibrate on a host takes no --sheet: it measures everything" : NULL;
+    return o->sheet && !deck_on_cuda(d) ? "--calibrate on the host takes no --sheet, because it measures everything" : NULL;
 }
 
 static int calibrate_deck(const deck *d, const deck_file *f, const options *o, const device_survey *devices)
@@ -267,7 +267,7 @@ static int calibrate_deck(const deck *d, const deck_file *f, const options *o, c
     bool suits = !o->sheet || (base.device && (!own || own == base.device));
     machine_share_devices(devices->sharing > 1);
     int status =
-        suits ? calibrate(&c, why, sizeof why) : refuse("--sheet: that sheet describes another device than these");
+        suits ? calibrate(&c, why, sizeof why) : refuse("--sheet: the sheet describes another device than those of this run");
     if (why[0]) refuse(why);
     if (c.base) sheet_free(&base);
     return status;

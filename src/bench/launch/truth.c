@@ -34,7 +34,7 @@ static bool is_srun_without_pmi(void)
 static void say_without_pmi(char sentence[TRUTH_SENTENCE])
 {
     snprintf(sentence, TRUTH_SENTENCE,
-             "xgsw: srun started %s processes without PMI, so each is alone: srun --mpi=pmix (srun --mpi=list names "
+             "xgsw: srun started %s processes without PMI, so each is alone: use srun --mpi=pmix (srun --mpi=list names "
              "what this Slurm has), or the mpirun of %s",
              getenv("SLURM_STEP_NUM_TASKS"), build_mpi);
 }
@@ -70,7 +70,7 @@ bool truth_is_torn(char sentence[TRUTH_SENTENCE])
                  promised, build_mpi);
     else
         snprintf(sentence, TRUTH_SENTENCE,
-                 "xgsw: the launcher says that it started %d ranks, but MPI connects %d: start all of them at once, "
+                 "xgsw: the launcher reports %d ranks, but MPI connects %d: start all of them at once, "
                  "with the mpirun of %s",
                  promised, world_ranks(), build_mpi);
     return true;

@@ -7,7 +7,7 @@
 
 void say_check(const check_result *k)
 {
-    say("Check      residual %.4g, limit %d: a check model of this layout trained 4 steps, against references\n",
+    say("Check      residual %.4g, limit %d: a small model in this layout, trained 4 steps, against references\n",
         k->residual, CHECK_THRESHOLD);
     if (!(k->residual < CHECK_THRESHOLD)) say("Check      FAILED: %s\n", k->worst);
     if (k->differing) say("Check      FAILED: %s\n", k->difference);

@@ -21,8 +21,8 @@ static void say_pauses(const case_result *r)
         pauses++;
     }
     if (!pauses) return;
-    say("Pauses     %.3f s on average, %.3f s at most, before %lld timed step%s: the mean is without %s\n",
-        sum / (double)pauses, most, (long long)pauses, plural(pauses), pauses == 1 ? "it" : "them");
+    say("Pauses     %.3f s on average, %.3f s at most, before %lld timed step%s, which the mean leaves out\n",
+        sum / (double)pauses, most, (long long)pauses, plural(pauses));
 }
 
 void say_checkpoints(const case_result *r)
