@@ -249,7 +249,7 @@ static void stem_of(const char *path, char *name, size_t length)
 static const char *calibration_lacks(const deck *d, const options *o)
 {
     if (deck_on_cuda(d) && !o->sheet) return "--calibrate on GPUs needs --sheet NAME, as in --sheet dgx-h100";
-    return o->sheet && !deck_on_cuda(d) ? "--calibrate on the host takes no --sheet, because it measures everything" : NULL;
+    return o->sheet && !deck_on_cuda(d) ? "--calibrate on a host takes no --sheet: it measures everything" : NULL;
 }
 
 static int calibrate_deck(const deck *d, const deck_file *f, const options *o, const device_survey *devices)
@@ -267,7 +267,7 @@ static int calibrate_deck(const deck *d, const deck_file *f, const options *o, c
     bool suits = !o->sheet || (base.device && (!own || own == base.device));
     machine_share_devices(devices->sharing > 1);
     int status =
-        suits ? calibrate(&c, why, sizeof why) : refuse("--sheet: the sheet describes another device than those of this run");
+        suits ? calibrate(&c, why, sizeof why) : refuse("--sheet: the sheet describes another device than this one");
     if (why[0]) refuse(why);
     if (c.base) sheet_free(&base);
     return status;

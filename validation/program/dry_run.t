@@ -239,7 +239,7 @@ tap.ok("pipeline 4  context 1" in run.stdout and "  published   in MXFP8 on B200
        "a GPU's own layout, published in a format that xgsw lacks: no reference", run.stdout)
 swept = "[llama3.1-8b]\nsize = check\nprecision = fp32 fp32 bf16 fp8\nfp8_scale = power_of_two exact\n"
 run = alone("--dry-run", deck_file(swept), "--ranks", "1")
-tap.ok(run.stdout.count("\ncase ") + 1 == 4 and "(stands for 4 comb" in run.stdout and "(stands for 2 comb" in run.stdout,
+tap.ok(run.stdout.count("\ncase ") + 1 == 4 and "(stands for 4 " in run.stdout and "(stands for 2 " in run.stdout,
        "combinations of a sweep that do the same run are one case", run.stdout)
 absurd = "[llama3.1-8b]\nsize = check\nlayers = 4\nglobal_batch = 65536\nprecision = fp32 bf16 fp8\nseed = 1 2\n"
 run = alone("--dry-run", deck_file(absurd), "--ranks", "1")

@@ -72,7 +72,7 @@ REFUSED = (
     ([*every, "env", "OMPI_COMM_WORLD_SIZE=4", XGSW, "a.dat"], (),
      r"the launcher reports 4 ranks, but MPI connects 2: start all of them at once, with the mpirun of"),
     ([XGSW, "a.dat"], {"PMI_SIZE": "4"}, r"4 ranks were started, but each is alone: start them with the mpirun of"),
-    ([XGSW, "a.dat"], SRUN, r"srun started 4 processes without PMI, so each is alone: use srun --mpi=pmix"),
+    ([XGSW, "a.dat"], SRUN, r"srun started 4 processes without PMI, so each is alone: srun --mpi=pmix"),
 )
 with ThreadPoolExecutor(3) as pool:
     refused = [pool.submit(run, command, variables) for command, variables, _ in REFUSED]

@@ -71,8 +71,8 @@ static void print_rates(const operation_table *t)
 
 static void print_measured(const measured *m)
 {
-    say("operations  %d different ones, on %d rank%s at the same time\n", m->operations.operations,
-        m->operations.ranks, plural(m->operations.ranks));
+    say("operations  %d different ones, on %d rank%s at the same time\n", m->operations.operations, m->operations.ranks,
+        plural(m->operations.ranks));
     print_rates(&m->operations);
     say("links       %d pair%s of ranks\n", m->links.pairs, plural(m->links.pairs));
     print_transfers(&m->transfers);

@@ -176,7 +176,7 @@ static const char *contradiction(const options *o)
         const char *why;
     } rule[] = {
         { (!asked || on_paper) && !o->deck, "no deck is given: try xgsw gsw.dat, or --help" },
-        { o->slice + o->dry_run + o->project > 1, "--dry-run, --project and --slice exclude each other: give one of them" },
+        { o->slice + o->dry_run + o->project > 1, "--dry-run, --project and --slice exclude each other: give one" },
         { o->project && !o->sheet, "--project needs --sheet NAME, as in --sheet dgx-h100" },
         { o->sheet && !o->project && !o->calibrate, "--sheet goes with --project and --calibrate" },
         { o->calibrate && asked, "--calibrate runs alone, on all ranks: give no other mode, and start it with mpirun" },
@@ -201,8 +201,8 @@ static const char *contradiction(const options *o)
           "--project takes the device of its sheet, and neither --on-host nor --device" },
         { o->on_host && !on_paper,
           "--on-host goes with --dry-run and --slice; for a run write backend = host into the deck" },
-        { o->device && !on_paper, "--device goes with --dry-run and --slice; a run finds out its devices" },
-        { o->device_bytes > 0.0 && !o->dry_run, "--device-memory goes with --dry-run; a run finds out its devices' memory" },
+        { o->device && !on_paper, "--device goes with --dry-run and --slice; a run finds out the devices" },
+        { o->device_bytes > 0.0 && !o->dry_run, "--device-memory goes with --dry-run; a run finds out the memory" },
         { o->deck && (o->keys || o->list), "--keys and --list take one name or none, and no deck" },
         { o->schedule && !o->dry_run, "--schedule goes with --dry-run; nothing else prints schedules" },
     };
@@ -226,19 +226,20 @@ void options_print_help(void)
 {
     say("usage: mpirun -np N ./xgsw DECK             run every case of the deck, e.g. gsw.dat\n"
         "       ./xgsw --dry-run DECK [--ranks N,N]  layout, parameters, bytes and flops of every case, at N ranks\n"
-        "                             [--schedule]   also the schedule of each pipeline stage, as lists and as a picture\n"
-        "                     [--step-seconds X]     also the time of all steps, if a step of the first case takes X seconds\n"
+        "                             [--schedule]   also each pipeline stage's schedule, as lists and a picture\n"
+        "                     [--step-seconds X]     also the time of all steps, if one of case 1 takes X seconds\n"
         "                     [--device NAME]        for this GPU instead of H100: recipe rows, memory, peaks\n"
         "                     [--device-memory GB]   also whether each rank fits into a device with this memory\n"
         "                     [--on-host]            backend = auto means the host, not a GPU\n"
-        "                     [--json FILE]          also one JSON object a case: resolved keys, forecast; with - nothing else\n"
-        "       ./xgsw --project DECK --sheet NAME   forecast of every case's step time on a machine of inputs/machines/\n"
+        "                     [--json FILE]          also one object a case: keys, forecast; - prints only these\n"
+        "       ./xgsw --project DECK --sheet NAME   forecast of step times on a machine of inputs/machines/\n"
         "                     [--ranks N,N]          at N ranks\n"
-        "                     [--from RECORD.h5]     with the times that this run measured, and the sheet for the rest\n"
-        "                     [--vary TERM]          also with this term of the sheet at its least and its greatest value\n"
+        "                     [--from RECORD.h5]     takes times from a run's record, the rest from the sheet\n"
+        "                     [--vary TERM]          also with this term at its least and greatest value\n"
         "                     [--timeline FILE]      also writes every operation of a step as a trace for Perfetto\n"
-        "       mpirun -np N ./xgsw --calibrate DECK  times operations and links of all ranks, and names slow ones;\n"
-        "                     [--sheet NAME]         writes DECK.sheet for --project; on GPUs it takes other terms from NAME\n"
+        "       mpirun -np N ./xgsw --calibrate DECK  times operations and links of all ranks, names slow ones and\n"
+        "                     [--sheet NAME]         writes DECK.sheet for --project; on GPUs NAME has the other "
+        "terms\n"
         "                     [--seconds X]          seconds for each operation (default 0.2)\n"
         "       ./xgsw --slice DECK --ranks N        times each operation of rank 0 of N, alone on this machine\n"
         "                     [--rank R | --stages]  of rank R instead, or of one rank of each pipeline stage\n"
@@ -247,8 +248,8 @@ void options_print_help(void)
         "       ./xgsw --keys [NAME | developer]     the deck's keys, one key, or the keys for tests of the program\n"
         "       ./xgsw --fields                      fields of a case in --json and the record: units and meaning\n"
         "       ./xgsw --rules                       what makes a result NOT VALID, as in validation/RULES.md\n"
-        "       ./xgsw --list [NAME]                 all workloads or one, with the recipes' published results; known GPUs\n"
-        "       ./xgsw --replay FILE                 runs again one operation whose result differed from the host's\n"
+        "       ./xgsw --list [NAME]                 all workloads or one, with published results; known GPUs\n"
+        "       ./xgsw --replay FILE                 runs an operation again whose result differed from the host's\n"
         "       ./xgsw --version                     versions of everything it was built with\n"
         "       ./xgsw --help                        this text\n"
         "DECK is searched for as given, then in inputs/ of the current folder, then in inputs/ next to the program.\n"
@@ -257,7 +258,6 @@ void options_print_help(void)
         "--timeline FILE: writes the last step of each case on rank 0 (its last 16384 operations) as a trace.\n"
         "--strict: a case that is SKIPPED or NOT VALID is a failure.\n"
         "--verbose: the report has all keys and fields of each case.\n"
-        "Exit status: 0 all cases PASSED or SKIPPED, 1 a case FAILED or is NOT ACCEPTED, 2 refused, 3 all cases SKIPPED,\n"
-        "75 stopped on request before the end, 86 no progress for stall_seconds, 87 record, report or checkpoint not\n"
-        "written.\n");
+        "Exit status: 0 all cases PASSED or SKIPPED, 1 a case FAILED or is NOT ACCEPTED, 2 refused, 3 all SKIPPED,\n"
+        "75 stopped on request, 86 no progress for stall_seconds, 87 record, report or checkpoint not written.\n");
 }

@@ -34,7 +34,7 @@ static bool is_srun_without_pmi(void)
 static void say_without_pmi(char sentence[TRUTH_SENTENCE])
 {
     snprintf(sentence, TRUTH_SENTENCE,
-             "xgsw: srun started %s processes without PMI, so each is alone: use srun --mpi=pmix (srun --mpi=list names "
+             "xgsw: srun started %s processes without PMI, so each is alone: srun --mpi=pmix (srun --mpi=list names "
              "what this Slurm has), or the mpirun of %s",
              getenv("SLURM_STEP_NUM_TASKS"), build_mpi);
 }

@@ -20,7 +20,7 @@
 static void say_recipe(const bench_case *c)
 {
     if (c->recipe_layout) say(", the recipe's");
-    else if (c->recipe_gpus) say(", the recipe's for %d GPUs, extended to %d by data parallelism", c->recipe_gpus, c->layout.ranks);
+    else if (c->recipe_gpus) say(", the recipe's for %d, data-parallel to %d", c->recipe_gpus, c->layout.ranks);
     say("\n");
 }
 
@@ -82,8 +82,7 @@ static void describe_schedule(const bench_case *c)
     int64_t deferred = c->microbatches - schedule_first_deferred(c);
     say("  schedule    %s, ", schedule_name(c->schedule));
     describe_chunks(c);
-    say("; %lld forwards and %lld backwards a stage\n", (long long)(c->microbatches * c->layout.chunks_per_stage),
-        (long long)(c->microbatches * c->layout.chunks_per_stage));
+    say("; %lld forwards and backwards a stage\n", (long long)(c->microbatches * c->layout.chunks_per_stage));
     if (deferred)
         say("              the LM head's weight gradients of the last %lld microbatches wait for the drain\n",
             (long long)deferred);
@@ -214,8 +213,8 @@ static void describe_messages(const bench_case *c, const paper *p)
                               &m.gradient,
                               &m.model,
                               &m.all };
-    say("\n  axis       ranks       messages     bytes sent   stage   sent by all ranks  in a step, of the rank that sends "
-        "most\n");
+    say("\n  axis       ranks       messages     bytes sent   stage   sent by all ranks  a step of the rank "
+        "that sends most\n");
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
         if (groups[i] != &m.expert || c->model.experts) describe_axis(c, p, groups[i]);
     mesh_close(&m);

@@ -166,7 +166,8 @@ static void add_culprit(words *w, const rank_state *s, int count, const culprit 
     add(w, "xgsw: rank %d on %s", who->rank, who->host);
     add_while(w, who);
     if (c->cause == CAUSE_UNHEARD && e) add_others(w, s, count, who, e);
-    if (c->cause == CAUSE_UNDELIVERED) add(w, " and all ranks that it waits for have entered an operation that does not end: ");
+    if (c->cause == CAUSE_UNDELIVERED)
+        add(w, " and all ranks that it waits for have entered an operation that does not end: ");
     else if (is_behind) add(w, e && rank_has_entered(who, e) ? " is stuck in " : " has not entered ");
     else {
         add(w, " ");

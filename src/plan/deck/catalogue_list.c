@@ -29,8 +29,8 @@ static void print_storage(const char *precision, const storage_rule *s)
         kept_name(s->embedding), kept_name(s->master), kept_name(s->moment));
     if (s->sharded_gradient == s->gradient) say("%s\n", kept_name(s->gradient));
     else
-        say("%s sums of bf16 reductions (as in the recipe) with shard > 1, otherwise %s\n", kept_name(s->sharded_gradient),
-            kept_name(s->gradient));
+        say("%s sums of bf16 reductions (as in the recipe) with shard > 1, otherwise %s\n",
+            kept_name(s->sharded_gradient), kept_name(s->gradient));
 }
 
 static void print_workload(const workload_row *w)

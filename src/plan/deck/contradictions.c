@@ -48,14 +48,14 @@ static void compare_fp8(const case_draft *d)
     long long tensor = value(d, KEY_TENSOR), pair = 2 * (long long)(m->kv_heads * m->head_dim);
     if (d->c.precision != PRECISION_FP8) return;
     if (m->hidden % (16 * tensor) != 0)
-        draft_refuse(d, hidden, "FP8 products need hidden %lld to be a multiple of 16 x tensor %lld", (long long)m->hidden,
+        draft_refuse(d, hidden, "FP8 products need hidden %lld divisible by 16 x tensor %lld", (long long)m->hidden,
                      tensor);
     if (m->ffn % (16 * tensor) != 0)
-        draft_refuse(d, ffn, "FP8 products need ffn %lld to be a multiple of 16 x tensor %lld", (long long)m->ffn, tensor);
+        draft_refuse(d, ffn, "FP8 products need ffn %lld divisible by 16 x tensor %lld", (long long)m->ffn, tensor);
     if (pair % (16 * tensor) != 0)
         draft_refuse(d, heads,
-                     "FP8 products need keys and values, 2 x kv_heads %lld x head dim %lld, to be a "
-                     "multiple of 16 x tensor %lld",
+                     "FP8 products need keys and values, 2 x kv_heads %lld x head dim %lld, divisible by "
+                     "16 x tensor %lld",
                      (long long)m->kv_heads, (long long)m->head_dim, tensor);
 }
 
@@ -67,7 +67,7 @@ static void compare_heads(const case_draft *d)
     double rotated = (double)m->head_dim * m->rope_fraction;
     if (m->hidden % m->heads == 0 && fmod(rotated, 2.0) != 0.0)
         draft_refuse(d, keys,
-                     "hidden %lld / heads %lld gives the head dim %lld; rotary positions need an even number of channels, not %g",
+                     "hidden %lld / heads %lld gives the head dim %lld; rotary positions need an even width, not %g",
                      value(d, KEY_HIDDEN), value(d, KEY_HEADS), (long long)m->head_dim, rotated);
     else if (m->hidden % m->heads == 0 && m->head_dim % 2 != 0)
         draft_refuse(d, keys, "hidden %lld / heads %lld gives the head dim %lld; attention needs an even one",
@@ -168,7 +168,7 @@ static void compare_schedule(case_draft *d)
     if (!interleaved && value(d, KEY_CHUNKS_PER_STAGE) > 1)
         draft_refuse(d, chunks, "%lld needs schedule = interleaved", value(d, KEY_CHUNKS_PER_STAGE));
     if (interleaved && d->c.microbatches % value(d, KEY_PIPELINE) != 0)
-        refuse_batch(d, keys, "interleaved needs a number of microbatches (here %lld) that is a multiple of pipeline %lld",
+        refuse_batch(d, keys, "interleaved needs microbatches (here %lld) divisible by pipeline %lld",
                      (long long)d->c.microbatches, value(d, KEY_PIPELINE));
 }
 
@@ -195,7 +195,7 @@ static void compare_soak(const case_draft *d)
     static const key_id keys[] = { KEY_MINUTES, KEY_WARMUP, KEYS };
     if (d->c.minutes > 0.0 && d->c.warmup < 2)
         draft_refuse(d, keys,
-                     "a soak needs warmup of 2 or more, not %lld: its time determines for how many steps memory is allocated",
+                     "a soak needs warmup of 2 or more, not %lld: its time determines the memory for step times",
                      value(d, KEY_WARMUP));
 }
 

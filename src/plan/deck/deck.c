@@ -150,7 +150,7 @@ static void report_unused(reading *r)
     for (key_id key = 0; key < KEYS; key++)
         if (!key_is_of_run(key) && r->written.section[0].setting[key].line && is_overridden(r, key))
             mistake(r->wrong, r->written.section[0].setting[key].line, key_at(key)->name,
-                    "unused: every section gives another value");
+                    "unused: every section sets this key");
     for (key_id key = 0; key < KEYS; key++)
         if (key_unused_unless(key)) report_unused_special(r, key);
 }
@@ -175,9 +175,9 @@ static void place_checkpoints(reading *r)
             mistake(r->wrong, line_of(r, KEY_CHECKPOINT), "checkpoint", "the path of case %d is too long", c->number);
         if (deck_counted_steps(c) == 0)
             mistake(r->wrong, line_of(r, KEY_CHECKPOINT_EVERY), "checkpoint_every",
-                    "%lld leaves no step to time, because every timed step follows a save", (long long)c->checkpoint_every);
+                    "%lld leaves no step to time: every timed step follows a save", (long long)c->checkpoint_every);
         if (loads && d->cases != c->repeats)
-            mistake(r->wrong, line_of(r, KEY_LOAD), "load", "a deck with load must have only one case; this one has %lld",
+            mistake(r->wrong, line_of(r, KEY_LOAD), "load", "load needs a deck with one case; this one has %lld",
                     (long long)d->cases);
     }
 }

@@ -75,8 +75,7 @@ static bool shares_value(scanner *s, key_id key, text_view value)
     if (!whole->line) *whole = (deck_setting){ s->line, value };
     bool same = whole->value.length == value.length && memcmp(whole->value.at, value.at, value.length) == 0;
     if (!same)
-        mistake(s->wrong, s->line, key_at(key)->name, "a run has only one; line %d already gives it",
-                whole->line);
+        mistake(s->wrong, s->line, key_at(key)->name, "a run has only one; line %d already gives it", whole->line);
     return same;
 }
 

@@ -105,7 +105,8 @@ static bool read_range(key_id key, text_view value, bench_case *into, char sente
     bool good = none || (range && last - first >= row->low);
     if (good) *(number_range *)((char *)into + row->offset) = (number_range){ first, last };
     else
-        snprintf(sentence, KEY_SENTENCE, "'%s' is not FIRST-LAST, such as 20-25; LAST must be %s FIRST and at most %lld", shown,
+        snprintf(sentence, KEY_SENTENCE,
+                 "'%s' is not FIRST-LAST, such as 20-25; LAST must be %s FIRST and at most %lld", shown,
                  row->low ? "above" : "at least", (long long)row->high);
     return good;
 }

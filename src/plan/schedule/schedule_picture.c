@@ -107,8 +107,7 @@ static void draw_legend(const canvas *v)
     else fprintf(v->out, "a b .. forward of chunk 0 1 .., A B .. its backward");
     fprintf(v->out, "%s; . waits\n", v->digits ? ", then the microbatch" : "");
     if (v->head < v->tail)
-        fprintf(v->out, "              ticks %lld to %lld are left out\n", (long long)v->head,
-                (long long)v->tail - 1);
+        fprintf(v->out, "              ticks %lld to %lld are left out\n", (long long)v->head, (long long)v->tail - 1);
 }
 
 void schedule_picture(const bench_case *c, const schedule *list, const schedule_timing *t, FILE *out)

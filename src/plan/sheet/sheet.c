@@ -142,7 +142,8 @@ static void take_term(reader *r, sheet_term t, text_view rest)
         if (!take_number(r, &rest, &e.value[i])) return;
     if (!take_origin(r, rest, &e)) return;
     if (e.value[LEAST] > e.value[EXPECTED] || e.value[EXPECTED] > e.value[MOST])
-        complain(r, "%s: give the expected, the least and the greatest value, in this order%s", text_of(terms[t].name), "");
+        complain(r, "%s: give the expected, the least and the greatest value, in this order%s", text_of(terms[t].name),
+                 "");
     for (int i = 0; i < VALUES; i++) e.value[i] *= terms[t].si;
     r->sheet->term[t] = e;
 }

@@ -19,7 +19,8 @@ static const row rows[] = {
     { 2, 2, 2, 2, 1, 2, false, 0, "2 nodes of 8 ranks; tensor, context, data within a node, pipeline across", NULL },
     { 4, 2, 1, 2, 1, 4, false, 0, "4 nodes of 4 ranks; tensor within a node, context, pipeline across", NULL },
     { 2, 1, 2, 1, 1, 2, true, 0, "2 nodes of 2 ranks; data within a node, tensor across",
-      "tensor groups span nodes: ranks 0 and 1 of one group are on two; neighbouring ranks are on different nodes (cyclic): "
+      "tensor groups span nodes: ranks 0 and 1 of one group are on two; neighbouring ranks are on different nodes "
+      "(cyclic): "
       "use srun --distribution=block or mpirun --map-by ppr:2:node" },
     { 8, 1, 2, 1, 1, 4, false, 0, "4 nodes of 4 ranks; tensor, data across",
       "tensor groups span nodes: ranks 0 and 4 of one group are on two; tensor = 8 needs nodes with a multiple of 8 "
