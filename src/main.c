@@ -1,4 +1,4 @@
-/* xgsw: start the world, read the deck, run every case, count PASSED, FAILED and SKIPPED. */
+/* xgsw: starts the world, reads the deck, runs every case, counts PASSED, FAILED and SKIPPED. */
 #include "base/build_info.h"
 #include "base/fail.h"
 #include "base/interrupt.h"
@@ -55,14 +55,14 @@ static int print_version(void)
     return STATUS_PASSED;
 }
 
-/* Under a launcher only the first process answers what needs no ranks. */
+/* Lets only a launcher's first process answer what needs no ranks. */
 static void only_first_speaks(void)
 {
     launch_place here = launch_here();
     if (here.rank >= 0 || here.local >= 0) say_enable((here.rank >= 0 ? here.rank : here.local) == 0);
 }
 
-/* Of the one key or workload that is named. */
+/* Prints the one key or workload that is named. */
 static int answer_one(const options *o)
 {
     char sentence[512], shown[TEXT_SHOWN_LENGTH], remedy[2 * NAME_LENGTH];
@@ -79,7 +79,7 @@ static int answer_one(const options *o)
     return refuse(sentence);
 }
 
-/* What needs no ranks and no deck. */
+/* Answers what needs no ranks and no deck. */
 static int answer(const options *o)
 {
     if (o->help) options_print_help();
@@ -92,7 +92,7 @@ static int answer(const options *o)
     return o->replay ? replay(o->replay) : STATUS_PASSED;
 }
 
-/* What runs without ranks: a dry run, a projection or a slice of a deck. to: where JSON or the trace goes, or NULL. */
+/* A run without ranks: a dry run, a projection or a slice of a deck. to: file for JSON or the trace, or NULL. */
 typedef struct {
     const options *given;
     deck_file file;
@@ -100,7 +100,7 @@ typedef struct {
     FILE *to;
 } paper_run;
 
-/* Without a report no case needs to be measured: scripts get what the rules say of a deck of any length. */
+/* JSON on stdout replaces the report, and no case needs to be measured, so scripts can check a deck of any length. */
 static int dry_run_deck(const paper_run *p, const deck *d)
 {
     char sentence[256];
@@ -148,7 +148,7 @@ static int paper_run_at(const paper_run *p, int ranks)
     return status;
 }
 
-/* Refused, failed, passed: the larger. */
+/* Returns the worse status: refused, then failed, then passed. */
 static int worse(int a, int b) { return a > b ? a : b; }
 
 static void refuse_line(void *file, int line, const char *sentence)
@@ -159,7 +159,7 @@ static void refuse_line(void *file, int line, const char *sentence)
     refuse(text);
 }
 
-/* Reads a sheet's text, which is freed. Returns whether it has no mistakes. */
+/* Reads a sheet's text and frees it. Returns whether it has no mistakes. */
 static bool take_sheet(deck_file *f, const char *name, const char *reason, machine_sheet *s)
 {
     bool whole = f->bytes && sheet_read(s, name, f->bytes, refuse_line, f->path) == 0;
@@ -168,7 +168,7 @@ static bool take_sheet(deck_file *f, const char *name, const char *reason, machi
     return whole;
 }
 
-/* Reads the sheet of that name, of inputs/machines/, or the file NAME.sheet. all: on all ranks the same, collective. */
+/* Reads inputs/machines/NAME.sheet, or the file if the name ends in .sheet. all: on all ranks the same, collective. */
 static bool read_sheet(const char *name, machine_sheet *s, bool all)
 {
     char path[512], reason[1024];
@@ -179,7 +179,7 @@ static bool read_sheet(const char *name, machine_sheet *s, bool all)
     return take_sheet(&f, name, reason, s);
 }
 
-/* Every rank count, whatever became of the one before. */
+/* Runs all numbers of ranks, whatever the status of the earlier ones. */
 static int paper_run_all(const options *o)
 {
     char reason[1024];
@@ -203,8 +203,8 @@ static int paper_run_all(const options *o)
     return status;
 }
 
-/* Read as if every rank had a device; where a case would use it, or something is refused, read anew with what the ranks
- * have: on the host other things are allowed. So a run on the host touches no device. */
+/* Reads the deck as if every rank had a GPU. If a case would use it, or something is refused, reads it again with what
+ * the ranks have, because the host allows other things. A run on the host therefore touches no GPU. */
 static deck read_deck(const deck_file *f, device_survey *devices)
 {
     deck_source source = {
@@ -223,21 +223,21 @@ static deck read_deck(const deck_file *f, device_survey *devices)
     return deck_read(&source);
 }
 
-/* As it was started: MPI loads more libraries, by what it finds on the node. */
+/* The process as it was started. MPI loads more libraries later, depending on the node. */
 typedef struct {
     int argc;
     char **argv;
     library_list libraries;
 } process;
 
-/* A launcher's ranks have terminals that lead into its files: then the option says so, or nobody. */
+/* A launcher's ranks may have terminals that lead into its files, so there only the option counts. */
 static bool is_watched(const options *o)
 {
     launch_place here = launch_here();
     return o->progress || (here.rank < 0 && here.local < 0 && isatty(STDOUT_FILENO));
 }
 
-/* NAME of the deck PATH/NAME.dat, for files in the present folder. */
+/* Writes NAME of the deck PATH/NAME.dat, for files in the current folder. */
 static void stem_of(const char *path, char *name, size_t length)
 {
     const char *slash = strrchr(path, '/');
@@ -263,7 +263,7 @@ static int calibrate_deck(const deck *d, const deck_file *f, const options *o, c
     if (lacks) return refuse(lacks);
     if (o->sheet && !read_sheet(o->sheet, &base, true)) return STATUS_REFUSED;
     if (o->sheet) c.base = &base;
-    const device_row *own = device_find(devices->name); /* NULL: no row, and any sheet may describe it */
+    const device_row *own = device_find(devices->name); /* NULL: no row, so any sheet may describe it */
     bool suits = !o->sheet || (base.device && (!own || own == base.device));
     machine_share_devices(devices->sharing > 1);
     int status =
@@ -321,7 +321,7 @@ static int run(const options *o, const process *p)
     return status;
 }
 
-/* What could not be printed was not said: no success, and no verdict that anybody has read. */
+/* Reports output that could not be written. Success becomes a failure, because nobody can have read the verdict. */
 static int say_all(int status)
 {
     const char *failure = say_failure();

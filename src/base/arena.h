@@ -1,5 +1,5 @@
-/* The measuring arena: one block per case. Without memory it hands out paper addresses and measures bytes by kind, so
- * the same description first measures and then lays out. */
+/* The measuring arena: one block of memory for a case. Without memory it returns paper addresses and counts bytes by
+ * kind, so the same code first measures a case and then lays it out. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,12 +14,12 @@ typedef struct {
     bool paper, sealed;
 } arena;
 
-/* memory: capacity bytes owned by the caller and aligned to ARENA_ALIGNMENT, or NULL to measure. */
+/* Opens an arena. memory: capacity bytes owned by the caller and aligned to ARENA_ALIGNMENT, or NULL to measure. */
 void arena_open(arena *a, void *memory, size_t capacity);
-/* Take bytes, aligned. Fails (ends the run) if the arena is sealed or full: the measure and the layout differ. */
+/* Takes aligned bytes. Ends the run if the arena is sealed or full: the layout then differs from the measure. */
 void *arena_take(arena *a, arena_kind kind, size_t bytes);
-/* Where in its arena a paper address lies. */
+/* Returns the offset of a paper address in its arena. */
 size_t arena_paper_offset(const void *paper);
-/* No further takes: the timed window begins. */
+/* Forbids further takes, because the timed steps begin. */
 void arena_seal(arena *a);
 const char *arena_kind_name(arena_kind kind);

@@ -1,4 +1,4 @@
-/* Control groups: a file holds a number or "max". */
+/* Limits of control groups. A file of a group holds a number or "max". */
 #include "base/cgroup.h"
 #include <math.h>
 #include <stdbool.h>
@@ -7,9 +7,9 @@
 
 enum { GROUP_PATH = 4096 };
 
-/* How a version calls what is read; quota: one file of two numbers, or one a number. */
+/* Names of the files in a version of control groups. The quota is one file of two numbers, or two files. */
 typedef struct {
-    const char *memory, *cpu; /* folders of the two below the root */
+    const char *memory, *cpu; /* folders of memory and cpu below the root */
     const char *limit, *usage, *quota, *period;
 } version;
 
@@ -25,7 +25,7 @@ static FILE *open_in(const char *folder, const char *name)
     return fopen(path, "r");
 }
 
-/* The file's first numbers; how many there are ("max": none). */
+/* Reads the file's first numbers and returns how many there are (0 for "max"). */
 static int numbers_of(const char *folder, const char *name, double found[2])
 {
     FILE *f = name ? open_in(folder, name) : NULL;
@@ -60,7 +60,7 @@ static double cpus(const version *v, const char *folder)
     return over > 0.0 ? quota[0] / over : INFINITY;
 }
 
-/* The smallest from a group's folder up to the root, where a group that is not seen from a container has its limits. */
+/* Returns the smallest limit from a group's folder up to the root, which has it if a container hides the group. */
 static double tightest(const version *v, const char *root, const char *group,
                        double (*read)(const version *, const char *))
 {
@@ -83,7 +83,7 @@ static bool is_named(const char *list, const char *controller)
     return strstr(whole, wanted) != NULL;
 }
 
-/* A line of /proc/self/cgroup: number, controllers (none in version 2), group. */
+/* Applies a line of /proc/self/cgroup: number, controllers (none in version 2), group. */
 static void tighten(cgroup_limits *l, const char *root, char *line)
 {
     char memory[GROUP_PATH], cpu[GROUP_PATH];

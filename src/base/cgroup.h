@@ -1,11 +1,11 @@
-/* What Linux's control groups (versions 1 and 2) leave to this process of memory and processor time. */
+/* Memory and processor time that Linux's control groups (versions 1 and 2) leave to this process. */
 #pragma once
 
-/* The tightest limits of the process's groups and of those above them; INFINITY where there is none. */
+/* Tightest limits of the process's groups and their parent groups; INFINITY if there is none. */
 typedef struct {
-    double memory_left; /* bytes that may still be taken; files that can be dropped count as not taken */
-    double cpus;        /* processors that the quota pays for */
+    double memory_left; /* bytes that can still be taken; files that can be dropped from memory count as free */
+    double cpus;        /* processors that the quota allows */
 } cgroup_limits;
-/* own: such as /proc/self/cgroup; root: where the groups are mounted, /sys/fs/cgroup. */
+/* Returns the limits. own: a file such as /proc/self/cgroup; root: where groups are mounted, such as /sys/fs/cgroup. */
 cgroup_limits cgroup_limits_of(const char *own, const char *root);
 cgroup_limits cgroup_limits_here(void);

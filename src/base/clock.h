@@ -1,5 +1,5 @@
-/* Monotonic seconds, the date, and pauses of some seconds. */
+/* Monotonic seconds, the date, and short pauses. */
 #pragma once
 double clock_seconds(void);
 double clock_date(void);         /* seconds since 1970 */
-void clock_rest(double seconds); /* less than one */
+void clock_rest(double seconds); /* less than one second */

@@ -2,7 +2,7 @@
 #pragma once
 #include <stddef.h>
 
-/* E4M3, E5M2: codes of FP8 (base/fp8.h). */
+/* E4M3 and E5M2 are the formats of FP8 values (base/fp8.h). */
 typedef enum { F32, BF16, F64, I32, U64, E4M3, E5M2, DTYPES } dtype;
 
 static inline size_t dtype_bytes(dtype type)

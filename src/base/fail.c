@@ -1,4 +1,4 @@
-/* The one way to end on a failure. The installed hook is the process's, as exit() is. */
+/* The only way to end on a failure. The installed hook is state of the process, as its exit handlers are. */
 #include "base/fail.h"
 #include <stdarg.h>
 #include <stdio.h>

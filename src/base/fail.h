@@ -1,11 +1,11 @@
-/* A call that must work did not: say who, where and what, then end every rank within a bound. */
+/* Failure of a call that must work: prints who, where and what, then ends every rank within a bounded time. */
 #pragma once
 
 enum {
     STATUS_PASSED = 0,
     STATUS_FAILED = 1,
     STATUS_REFUSED = 2,
-    STATUS_NOTHING = 3, /* was trained */
+    STATUS_NOTHING = 3, /* nothing was trained */
     STATUS_STOPPED = 75,
     STATUS_HANG = 86,
     STATUS_RECORD = 87
@@ -17,8 +17,8 @@ enum {
 _Noreturn void fail_at(const char *file, int line, int status, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Ends all ranks, when everything was said; any thread may. */
+/* Ends all ranks after the failure was printed. Any thread may call it. */
 _Noreturn void fail_end(int status);
 
-/* Who ends all ranks (machine/world.c installs MPI's abort); without one the process exits. who: "rank 3 on host7". */
+/* Sets the function that ends all ranks; without it the process exits alone. who: "rank 3 on host7". */
 void fail_install(void (*end_all_ranks)(int status), const char *who);

@@ -1,5 +1,5 @@
-/* Blocked, and taken from those that wait: with handlers some runs died with a spoilt heap inside oneDNN's products
- * after a signal. The signal that came is the process's own state, as its signals are. */
+/* Signals are blocked and taken from the pending ones, because handlers corrupted the heap inside oneDNN's products in
+ * some runs. The received signal is state of the process, as its signals are. */
 #include "base/interrupt.h"
 #include <signal.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ static sigset_t asking(void)
     return set;
 }
 
-/* SIGPIPE: an error of the write instead; the record is still to come. */
+/* Ignores SIGPIPE, so that a write fails with an error and the record can still be written. */
 void interrupt_install(void)
 {
     const sigset_t set = asking();

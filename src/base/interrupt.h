@@ -1,7 +1,7 @@
-/* Signals that ask a process to stop: SIGTERM, SIGINT, SIGUSR1. They are kept until somebody looks; no handler runs. */
+/* Signals that ask a process to stop: SIGTERM, SIGINT, SIGUSR1. They stay pending until read; no handler runs. */
 #pragma once
 
-/* From now on; before there are threads, which inherit it. */
+/* Blocks these signals. Call it before threads start, because they inherit the mask. */
 void interrupt_install(void);
-/* The number of the first that came; 0: none did. */
+/* Returns the number of the first signal that came; 0 if none came. */
 int interrupt_signal(void);

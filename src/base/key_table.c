@@ -1,4 +1,4 @@
-/* Open addressing, at most half full. */
+/* Hash table with open addressing, at most half full. */
 #include "base/key_table.h"
 #include "base/memory.h"
 #include <stdint.h>
@@ -12,7 +12,7 @@ static size_t hash(const key_table *t, const void *key)
     return (size_t)h;
 }
 
-/* Where the key's thing is, or the empty slot where it belongs. */
+/* Returns the slot of the key's thing, or the empty slot where it belongs. */
 static void **place(const key_table *t, const void *key)
 {
     size_t i = hash(t, key) & (t->slots - 1);

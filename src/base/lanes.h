@@ -1,17 +1,17 @@
-/* Floats of one vector register, for sums that not every compiler makes vectors of. */
+/* Vectors of floats, one register long, for sums that not every compiler vectorizes. */
 #pragma once
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-/* 1 if the compiler defines this macro as 1: only then its text is "1". */
+/* Tests whether the compiler defines the macro as 1: only then its text is as long as "1". */
 #define TEXT_OF(macro) #macro
 #define IS_DEFINED(macro) (sizeof TEXT_OF(macro) == sizeof "1")
 
 enum { VECTOR_FLOATS = IS_DEFINED(__AVX512F__) ? 16 : IS_DEFINED(__AVX__) ? 8 : 4 };
 typedef float lanes __attribute__((vector_size(VECTOR_FLOATS * sizeof(float))));
 
-/* Returns n numbers, and zeros after them. */
+/* Returns n numbers, followed by zeros. */
 static inline lanes lanes_load(const float *from, int64_t n)
 {
     lanes x = { 0.0f };
@@ -21,7 +21,7 @@ static inline lanes lanes_load(const float *from, int64_t n)
 
 static inline void lanes_store(float *to, lanes x, int64_t n) { memcpy(to, &x, (size_t)n * sizeof *to); }
 
-/* Returns a b + c, rounded once. gcc tuned for Intel would split a vector of AVX-512, if the length were not given. */
+/* Returns a b + c, rounded once. Without simdlen, gcc tuned for Intel would split an AVX-512 vector. */
 static inline lanes lanes_fma(lanes a, lanes b, lanes c)
 {
     float x[VECTOR_FLOATS], y[VECTOR_FLOATS], sum[VECTOR_FLOATS];
@@ -31,7 +31,7 @@ static inline lanes lanes_fma(lanes a, lanes b, lanes c)
     return lanes_load(sum, VECTOR_FLOATS);
 }
 
-/* Returns the sum of all in their order, as gcc ends an `omp simd` reduction. */
+/* Returns the sum of all lanes in order, as gcc ends an `omp simd` reduction. */
 static inline float lanes_sum(lanes x)
 {
     float sum = 0.0f;

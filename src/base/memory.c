@@ -1,8 +1,8 @@
-/* Memory, or the end of the run. */
+/* Allocation that ends the run if memory is short. */
 #include "base/memory.h"
 #include "base/fail.h"
 
-/* What cannot be counted nobody has. */
+/* Returns SIZE_MAX on overflow, which no allocation can provide. */
 static size_t product(int64_t count, size_t bytes)
 {
     size_t all;

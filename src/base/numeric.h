@@ -1,4 +1,4 @@
-/* Arithmetic of every backend, element by element. Pure functions without libm but fmaf and sqrtf, compiled with
+/* Arithmetic of every backend, element by element. Pure functions that use only fmaf and sqrtf from libm, compiled with
  * contraction off, so that C and CUDA give the same bits. XGSW_SHARED (command line) means "inline everywhere". */
 #pragma once
 #include <math.h>
@@ -6,14 +6,14 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The largest head dim that attention kernels take; decks with a larger one are refused. */
+/* Largest head dim of the attention kernels; decks with a larger one are refused. */
 enum { LARGEST_HEAD_DIM = 256 };
 
 typedef struct {
     uint32_t word[4];
 } philox_block;
 
-/* Philox 4x32 with 10 rounds (Salmon et al., SC11, section 3.3). */
+/* Returns a block of Philox 4x32 with 10 rounds (Salmon et al., SC11, section 3.3). */
 XGSW_SHARED philox_block philox4x32(philox_block counter, uint32_t key0, uint32_t key1)
 {
     for (int round = 0; round < 10; round++) {
@@ -27,7 +27,7 @@ XGSW_SHARED philox_block philox4x32(philox_block counter, uint32_t key0, uint32_
     return counter;
 }
 
-/* Centred sum of the eight 16-bit lanes: an exact integer, variance 8 (65536^2 - 1) / 12. */
+/* Returns the centred sum of the eight 16-bit lanes: an exact integer, variance 8 (65536^2 - 1) / 12. */
 XGSW_SHARED int32_t philox_normal(philox_block block)
 {
     uint32_t sum = 0;
@@ -35,7 +35,7 @@ XGSW_SHARED int32_t philox_normal(philox_block block)
     return (int32_t)sum - 262140;
 }
 
-/* What an integer of these bounds makes of a number, as a GPU converts: beyond them the nearer bound, of NaN 0. */
+/* Limits a number to the bounds of an integer type, as a GPU's conversion does; NaN becomes 0. */
 XGSW_SHARED double within(double x, double low, double high)
 {
     return x > low ? (x < high ? x : high) : x <= low ? low : 0.0;
@@ -43,14 +43,14 @@ XGSW_SHARED double within(double x, double low, double high)
 
 XGSW_SHARED uint32_t mulhi(uint32_t x, uint32_t n) { return (uint32_t)(((uint64_t)x * n) >> 32); }
 
-/* A bijection of 64 bits in which every bit of x changes half of the result's (Stafford's mix 13, as in SplitMix64). */
+/* Maps 64 bits to 64 bits, one to one; each bit changes half of the result's (Stafford's mix 13, as in SplitMix64). */
 XGSW_SHARED uint64_t mix64(uint64_t x)
 {
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
     x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
     return x ^ (x >> 31);
 }
-/* One term of a digest, of the element with these bits at this place. Unlike tensors have equal sums once in 2^64. */
+/* Returns a term of a digest, for an element's bits and place. Different tensors have equal sums once in 2^64. */
 XGSW_SHARED uint64_t digest_element(uint64_t key, int64_t place, uint64_t bits)
 {
     return mix64(mix64(key + (uint64_t)place * 0x9E3779B97F4A7C15u) ^ bits);
@@ -69,7 +69,7 @@ XGSW_SHARED uint32_t float_bits(float x)
     return bits;
 }
 
-/* Random signs: one key a step, 32 signs a run of elements. Bit i of a run's word, if set, makes element i negative. */
+/* Random signs: one key for a step, 32 signs for a run of elements. If bit i of a run's word is set, i is negative. */
 enum { SIGN_RUN = 32 };
 XGSW_SHARED uint64_t signs_key(uint64_t key, double step)
 {
@@ -86,20 +86,20 @@ XGSW_SHARED float signed_value(float x, uint32_t signs, int i)
     return float_from_bits(float_bits(x) ^ (signs >> i & 1u) << 31);
 }
 
-/* Returns x or 0. It masks bits, because gcc 12 makes no vectors of a product or sum that a condition may skip. */
+/* Returns x or 0. It masks bits, because gcc 12 does not vectorize a product or sum that a condition may skip. */
 XGSW_SHARED float kept_if(bool kept, float x) { return float_from_bits(float_bits(x) & (0u - (uint32_t)kept)); }
 
 XGSW_SHARED float bf16_widen(uint16_t x) { return float_from_bits((uint32_t)x << 16); }
 
-/* Round to nearest even; a NaN becomes the canonical one, as a GPU's conversion makes it. */
+/* Rounds to nearest even; NaN becomes the canonical NaN, as in a GPU's conversion. */
 XGSW_SHARED uint16_t bf16_round(float x)
 {
     uint32_t bits = float_bits(x), rounded = bits + 0x7FFFu + ((bits >> 16) & 1u);
     return (uint16_t)((bits & 0x7FFFFFFFu) > 0x7F800000u ? 0x7FFFu : rounded >> 16);
 }
 
-/* e^x: 2^n times the Taylor polynomial of degree 7 of e^r, |r| <= ln2 / 2 (relative error below 3e-7);
- * arguments are clamped to [-87, 88], so the result is finite and positive. */
+/* Returns e^x: 2^n times the Taylor polynomial of degree 7 of e^r, |r| <= ln2 / 2 (relative error below 3e-7).
+ * Arguments are clamped to [-87, 88], so the result is finite and positive. */
 XGSW_SHARED float exp_shared(float x)
 {
     x = x < -87.0f ? -87.0f : x > 88.0f ? 88.0f : x;
@@ -117,20 +117,20 @@ XGSW_SHARED float exp_shared(float x)
     return p * float_from_bits((float_bits(shifted) - 0x4B400000u + 127u) << 23);
 }
 
-/* Returns the probability e^(score - lse): at most 1, though rounding may put a score above its log-sum-exp. */
+/* Returns the probability e^(score - lse), at most 1 although rounding may put a score above its log-sum-exp. */
 XGSW_SHARED float probability_shared(float score, float lse)
 {
     float logarithm = score - lse;
     return exp_shared(logarithm > 0.0f ? 0.0f : logarithm);
 }
 
-/* The gradient p (dp - D) of a score, D = sum of p dp over the keys. A probability of 1 has D = dp: what their
- * roundings leave of the difference is no gradient, and large keys would make one of it. */
+/* Returns the gradient p (dp - D) of a score, D = sum of p dp over the keys. A probability of 1 has D = dp. Their
+ * difference is then only rounding, which large keys would amplify, so the gradient is 0. */
 XGSW_SHARED float score_gradient(float p, float dp, float dot) { return kept_if(p != 1.0f, p * (dp - dot)); }
 
 XGSW_SHARED float sigmoid_shared(float x) { return 1.0f / (1.0f + exp_shared(-x)); }
 
-/* silu(gate) * up, and its two derivatives times d. */
+/* Returns silu(gate) * up; swiglu_derivative its two derivatives times d. */
 XGSW_SHARED float swiglu_value(float gate, float up) { return gate * sigmoid_shared(gate) * up; }
 typedef struct {
     float gate, up;
@@ -142,8 +142,8 @@ XGSW_SHARED gated_gradient swiglu_derivative(float gate, float up, float d)
     return g;
 }
 
-/* gelu(x) = x (1 + tanh u) / 2, u = sqrt(2 / pi) (x + 0.044715 x^3) (Hendrycks & Gimpel 2016), as x sigmoid(2 u), and
- * its derivative. Off from the formula in double by less than 1e-6 (1 + |x|). */
+/* Returns gelu(x) = x (1 + tanh u) / 2, u = sqrt(2 / pi) (x + 0.044715 x^3) (Hendrycks & Gimpel 2016), as x sigmoid(2
+ * u); gelu_derivative its derivative. The error from the formula in double is below 1e-6 (1 + |x|). */
 XGSW_SHARED float gelu_value(float x) { return x * sigmoid_shared(x * fmaf(0.0713548163f, x * x, 1.59576912f)); }
 XGSW_SHARED float gelu_derivative(float x)
 {
@@ -151,7 +151,7 @@ XGSW_SHARED float gelu_derivative(float x)
     return s * fmaf(x * (1.0f - s), fmaf(0.214064449f, x * x, 1.59576912f), 1.0f);
 }
 
-/* gelu(gate) * up, and its two derivatives times d. */
+/* Returns gelu(gate) * up; geglu_derivative its two derivatives times d. */
 XGSW_SHARED float geglu_value(float gate, float up) { return gelu_value(gate) * up; }
 XGSW_SHARED gated_gradient geglu_derivative(float gate, float up, float d)
 {
@@ -159,7 +159,7 @@ XGSW_SHARED gated_gradient geglu_derivative(float gate, float up, float d)
     return g;
 }
 
-/* The two largest of a row of numbers, ties to the lower index, met one after the other from an empty pair on. */
+/* The two largest numbers of a row; of equal ones the lower index. Numbers are added one by one to an empty pair. */
 typedef struct {
     int expert[2]; /* -1: none yet */
     float logit[2];
@@ -180,7 +180,7 @@ XGSW_SHARED top_two top_two_with(top_two t, int expert, float logit)
     t.logit[0] = first ? logit : t.logit[0];
     return t;
 }
-/* Softmax over two. */
+/* Softmax over two numbers. */
 typedef struct {
     float of[2];
 } pair_weights;
@@ -190,7 +190,7 @@ XGSW_SHARED pair_weights pair_softmax(float first, float second)
     pair_weights w = { { a / (a + b), b / (a + b) } };
     return w;
 }
-/* max(x, 0)^2, and its derivative times d; not a number stays so. */
+/* Returns max(x, 0)^2; squared_relu_derivative its derivative times d. NaN stays NaN. */
 XGSW_SHARED float squared_relu_value(float x)
 {
     float positive = kept_if(!(x < 0.0f), x);

@@ -1,4 +1,4 @@
-/* Kinds of operations: names. */
+/* Names of the kinds of operations. */
 #include "base/op_kinds.h"
 #include <string.h>
 

@@ -1,9 +1,9 @@
-/* What decks name and machines do: kinds of operations, of planted faults, of tokens. */
+/* Names that decks and machines share: kinds of operations, of planted faults, of tokens. */
 #pragma once
 #include <stdbool.h>
 
-/* Every kind of operation, once, as ROW(constant, name). The enumeration, words of decks and reports, and the tables of
- * kernels (host_NAME, cuda_NAME) are made from these lists; machine/op/op_rules.c says the rest. */
+/* Every kind of operation, once, as ROW(constant, name). The enumeration, the words of decks and reports, and the
+ * tables of kernels (host_NAME, cuda_NAME) are made from these lists. For properties see machine/op/op_rules.c. */
 
 #define OPS_OF_LAYERS(ROW)                                                                                             \
     ROW(OP_MATMUL, matmul)                                                                                             \
@@ -36,7 +36,7 @@
     ROW(OP_CROSS_ENTROPY, cross_entropy)                                                                               \
     ROW(OP_ADAMW, adamw)
 
-/* Data between ranks. */
+/* Transfers between ranks. */
 #define OPS_OF_TRANSFER(ROW)                                                                                           \
     ROW(OP_ALL_GATHER, all_gather)                                                                                     \
     ROW(OP_REDUCE_SCATTER, reduce_scatter)                                                                             \
@@ -55,7 +55,7 @@
     ROW(OP_STEP_CLIP, step_clip)                                                                                       \
     ROW(OP_FP8_SCALES, fp8_scales)
 
-/* Set-up, checksums, and what planted faults do. */
+/* Operations of set-up, checksums and planted faults. */
 #define OPS_OUTSIDE_STEPS(ROW)                                                                                         \
     ROW(OP_INITIALIZE, initialize)                                                                                     \
     ROW(OP_DIGEST, digest)                                                                                             \
@@ -63,23 +63,23 @@
     ROW(OP_SCALE, scale)                                                                                               \
     ROW(OP_FLIP, flip)
 
-/* What a step submits: a deck's fault can name it. */
+/* Operations that a step submits; a deck's fault can name them. */
 #define OPS_OF_STEPS(ROW) OPS_OF_LAYERS(ROW) OPS_OF_TRANSFER(ROW) OPS_AROUND_LAYERS(ROW)
-/* What a machine has a kernel for. */
+/* Operations for which a machine has a kernel. */
 #define OPS_COMPUTED(ROW) OPS_OF_LAYERS(ROW) OPS_AROUND_LAYERS(ROW) OPS_OUTSIDE_STEPS(ROW)
 
 #define OP_CONSTANT(constant, name) constant,
 typedef enum { OPS_OF_STEPS(OP_CONSTANT) OPS_OUTSIDE_STEPS(OP_CONSTANT) OP_KINDS } op_kind;
 
 const char *op_kind_name(op_kind kind);
-/* The kind of that name, or OP_KINDS. */
+/* Returns the kind with this name, or OP_KINDS. */
 op_kind op_kind_named(const char *name);
 bool op_is_transfer(op_kind kind);
 
-/* What a planted fault does to the operation that it strikes. drop: not executed, what it would write is zero. stale:
- * not executed, its operands keep what memory held. repeat: executed twice. scale: what it wrote times 2. flip: the
- * highest exponent bit of one written element inverted. unwait: the wait before it left out. */
+/* Effect of a planted fault on the operation that it strikes. drop: not executed; what it would write is zero. stale:
+ * not executed; its operands keep what memory held. repeat: executed twice. scale: its results times 2. flip: the
+ * highest exponent bit of one written element is inverted. unwait: the wait before it is left out. */
 typedef enum { FAULT_NONE, FAULT_DROP, FAULT_STALE, FAULT_REPEAT, FAULT_SCALE, FAULT_FLIP, FAULT_UNWAIT } fault_kind;
 
-/* What the tokens of a batch are: independent and uniform, documents that count up, or all zero. */
+/* Tokens of a batch: independent and uniform, documents that count up, or all zero. */
 typedef enum { TOKENS_UNIFORM, TOKENS_RAMP, TOKENS_ZEROS } tokens_kind;

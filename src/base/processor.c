@@ -9,7 +9,7 @@
 
 enum { FEATURES_LENGTH = 8192, NAME_LENGTH = 32 };
 
-/* What a compiler uses at each level, as /proc/cpuinfo names it; a level has the features of the later rows, too. */
+/* Features that a compiler uses at each level, named as in /proc/cpuinfo; a level includes the levels of later rows. */
 static const struct {
     const char *march, *features;
 } levels[] = { { "x86-64-v4", "avx512f avx512bw avx512cd avx512dq avx512vl" },
@@ -18,7 +18,7 @@ static const struct {
                { "x86-64", "sse2" } };
 enum { LEVELS = sizeof levels / sizeof *levels };
 
-/* Copies the processor's list of features, between blanks; empty if the system does not tell it. */
+/* Copies the processor's list of features, with blanks around; empty if the system does not report it. */
 static void read_features(char *features)
 {
     char line[FEATURES_LENGTH];
@@ -33,7 +33,7 @@ static void read_features(char *features)
     if (file) fclose(file);
 }
 
-/* Copies the names among those wanted that are no features here into lacking. Returns whether there are none. */
+/* Copies the wanted names that are not features of this processor into lacking. Returns whether there are none. */
 static bool has_all(const char *features, const char *wanted, char *lacking, size_t length)
 {
     size_t used = 0;
@@ -48,7 +48,7 @@ static bool has_all(const char *features, const char *wanted, char *lacking, siz
     return used == 0;
 }
 
-/* Returns the highest level that this processor has all features of. */
+/* Returns the highest level whose features this processor has. */
 static const char *best_march(const char *features)
 {
     char lacking[512];

@@ -1,12 +1,12 @@
-/* Counter-based random numbers of the definitions (src/DEFINITIONS.md). */
+/* Counter-based random numbers, as src/DEFINITIONS.md defines them. */
 #pragma once
 #include "base/numeric.h"
 
-/* 32-bit FNV-1a of the bytes of a name. */
+/* Returns the 32-bit FNV-1a hash of the bytes of a name. */
 XGSW_EXTERN uint32_t fnv1a(const char *name);
-/* std / sqrt(8 (65536^2 - 1) / 12), rounded to FP32 once. */
+/* Returns std / sqrt(8 (65536^2 - 1) / 12), rounded to FP32 once. */
 float normal_scale(double std);
-/* The element `index` of the logical tensor with key fnv1a(name). */
+/* Returns element `index` of the logical tensor with key fnv1a(name). */
 XGSW_SHARED float normal_element(uint32_t seed, uint32_t key, uint64_t index, float scale)
 {
     philox_block counter = { { (uint32_t)index, (uint32_t)(index >> 32), 0, 0 } };

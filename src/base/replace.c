@@ -1,4 +1,4 @@
-/* Temporary name, fsync, rename, fsync of the folder. */
+/* Replacement of a file: temporary name, fsync, rename, fsync of the folder. */
 #include "base/replace.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@ typedef struct {
     bool synced;
 } replacement;
 
-/* Says what could not be done and why; always false. */
+/* Writes what could not be done and why; returns false. */
 static bool refuse(const replacement *r, const char *verb, const char *path, const char *why)
 {
     snprintf(r->reason, r->reason_length, "cannot %s %s: %s", verb, path, why);
@@ -32,7 +32,8 @@ static bool name_temporary(replacement *r)
     return refuse(r, "write", r->path, strerror(ENAMETOOLONG));
 }
 
-/* With the mode of the file that it replaces. A killed process of our number may have left a temporary file. */
+/* Creates the temporary file with the mode of the file that it replaces. Removes one that a killed process with our
+ * process number may have left. */
 static int create(const replacement *r)
 {
     struct stat present;
@@ -47,7 +48,7 @@ static int create(const replacement *r)
     return -1;
 }
 
-/* Beyond the limit a write would not fail but kill the process. */
+/* Refuses a file above the limit, because writing it would not fail but kill the process. */
 static bool within_limit(const replacement *r, size_t length)
 {
     struct rlimit limit;
@@ -72,7 +73,7 @@ static bool write_all(int file, const char *bytes, size_t length)
     return true;
 }
 
-/* The temporary file, whole, and on the disk if it is synced. Closes it on every way out. */
+/* Writes the temporary file, and waits for the disk if it is synced. Closes it on every way out. */
 static bool fill(const replacement *r, int file, const void *bytes, size_t length)
 {
     bool filled = write_all(file, bytes, length) && (!r->synced || fsync(file) == 0);
@@ -81,7 +82,7 @@ static bool fill(const replacement *r, int file, const void *bytes, size_t lengt
     return refuse(r, "write", r->temporary, strerror(filled ? errno : error));
 }
 
-/* A file system that cannot fsync a folder says EINVAL: there nothing more can be done. */
+/* EINVAL means that the file system cannot fsync a folder; nothing more can be done then. */
 bool sync_folder(const char *name)
 {
     int folder = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -93,7 +94,6 @@ bool sync_folder(const char *name)
     return synced;
 }
 
-/* The new name on the disk. */
 static bool sync_name(const replacement *r)
 {
     char copy[PATH_MAX];

@@ -1,12 +1,12 @@
-/* Replaces a file whole: at any moment, and after any kill, the name leads to all the old bytes or all the new. */
+/* Replacement of a whole file: at any moment, and after any kill, the name leads to all old bytes or all new ones. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Writes path.tmp-PID with the old file's mode, fsyncs it, renames it to path and fsyncs the folder. On an error the
- * old file is untouched, the temporary one is removed, and `reason` holds a sentence. */
+/* Writes path.tmp-PID with the old file's mode, fsyncs it, renames it to path and fsyncs the folder. On an error it
+ * returns false, keeps the old file, removes the temporary one and writes a sentence to `reason`. */
 bool replace_file(const char *path, const void *bytes, size_t length, char *reason, size_t reason_length);
-/* Does so without fsync: after a crash of the machine the new bytes may be lost. Returns false without a sentence. */
+/* Replaces without fsync: after a crash of the machine the new bytes may be lost. On an error it just returns false. */
 bool replace_file_unsynced(const char *path, const void *bytes, size_t length);
-/* Waits until the names in a folder are on the disk. False: errno says why. */
+/* Waits until the names in a folder are on the disk. Returns false on an error; errno has the reason. */
 bool sync_folder(const char *folder);

@@ -1,4 +1,4 @@
-/* What a user reads. Whether this process prints is the process's own state, as its stdout is. */
+/* Output for the user. Whether this process prints is state of the process, as its stdout is. */
 #include "base/say.h"
 #include <errno.h>
 #include <stdarg.h>

@@ -1,11 +1,11 @@
-/* What a user reads: printed by one rank only. */
+/* Output for the user, printed by one rank only. */
 #pragma once
 #include <stdbool.h>
 
-/* Only the rank for which this was called with true prints (default: true). */
+/* Sets whether this rank prints (default: true). */
 void say_enable(bool enabled);
 bool say_enabled(void);
-/* Why something that was said could not be written; NULL: all was. */
+/* Returns why some output could not be written; NULL if all was written. */
 const char *say_failure(void);
-/* One printf to stdout, flushed at newline. */
+/* Prints to stdout as printf, if this rank prints; flushes after a newline. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));

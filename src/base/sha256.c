@@ -1,4 +1,4 @@
-/* SHA-256 as FIPS 180-4, section 6.2, writes it down. */
+/* SHA-256 as in FIPS 180-4, section 6.2. */
 #include "base/sha256.h"
 #include <string.h>
 
@@ -15,7 +15,7 @@ static const uint32_t round_constant[64] = {
 
 static uint32_t rotate(uint32_t x, int bits) { return (x >> bits) | (x << (32 - bits)); }
 
-/* The message schedule W of one block. */
+/* Writes the message schedule W of one block. */
 static void expand(uint32_t w[64], const unsigned char *block)
 {
     for (int t = 0; t < 16; t++)

@@ -13,6 +13,6 @@ typedef struct {
 
 void sha256_open(sha256 *s);
 void sha256_add(sha256 *s, const void *bytes, size_t length);
-/* 64 hex digits and a zero byte. */
+/* Writes 64 hex digits and a zero byte. */
 void sha256_close(sha256 *s, char hex[SHA256_HEX]);
 void sha256_of(const void *bytes, size_t length, char hex[SHA256_HEX]);

@@ -49,7 +49,7 @@ int text_words(text_view t)
 
 const char *plural(int64_t number) { return number == 1 ? "" : "s"; }
 
-/* Digits from position i on; their number. */
+/* Counts the digits from position i on. */
 static size_t digits(text_view t, size_t i)
 {
     size_t count = 0;
@@ -89,7 +89,7 @@ static bool is_real(text_view t)
     return i == t.length;
 }
 
-/* A digit other than 0 before the exponent? */
+/* Returns whether a digit other than 0 stands before the exponent. */
 static bool is_nonzero(text_view t)
 {
     for (size_t i = 0; i < t.length && t.at[i] != 'e' && t.at[i] != 'E'; i++)

@@ -27,7 +27,7 @@ void context_attention_imitate(context_attention *x, int ranks, tensor kv, bool 
                               tensor_3d(NULL, narrow ? kv.type : F32, PIECES, ranks, tensor_elements(&kv) / PIECES));
 }
 
-/* A rank's first or second piece, or half of the whole sequence. */
+/* Returns a rank's first or second piece, or a half of the whole sequence. */
 static tensor half(tensor x, int i) { return tensor_slice(x, 0, i * (x.dim[0] / 2), x.dim[0] / 2); }
 
 static tensor piece_statistics(tensor lse, int i)
@@ -36,7 +36,7 @@ static tensor piece_statistics(tensor lse, int i)
     return tensor_3d((float *)lse.data + i * elements, F32, lse.dim[0], lse.dim[1], s);
 }
 
-/* What the queries of a piece see: all up to its own end. */
+/* Returns what the queries of a piece see: all keys up to its own end. */
 static tensor seen(const context_attention *x, int i, tensor kv)
 {
     int64_t halves = kv.dim[0] / 2, pieces = halves / x->ranks[i]->size;
@@ -60,7 +60,7 @@ void context_attention_gather(context_attention *x, tensor kv)
     }
 }
 
-/* All of the half, though most is written later: so every rank does the same. */
+/* Clears the whole half, although most of it is written later, so that every rank does the same. */
 void context_attention_clear(context_attention *x)
 {
     if (is_alone(x)) return;
@@ -93,7 +93,7 @@ static void backward_call(const context_attention *x, attention_operands o, acce
                                  (attention_args){ .scale = o.scale, .causal = true }));
 }
 
-/* The call of one piece; the operands of backward are absent in forward. */
+/* Returns the operands of one piece; those of backward are absent in forward. */
 static attention_operands of_piece(const context_attention *x, int i, const attention_operands *o)
 {
     attention_operands p = { .q = half(o->q, i),
@@ -117,7 +117,7 @@ void context_attention_forward(const context_attention *x, const attention_opera
     }
 }
 
-/* Half i of the gradients, summed over the ranks, in their group's order. */
+/* Sums half i of the gradients over the ranks, in the order of their group. */
 static mark sum_over_ranks(const context_attention *x, int i, tensor d_kv)
 {
     const queues *l = &x->queues;
@@ -129,7 +129,7 @@ static mark sum_over_ranks(const context_attention *x, int i, tensor d_kv)
     return queues_scatter_sum(l, l->context, "d_keys_values", x->ranks[i], sum);
 }
 
-/* Piece i of all ranks' in sequence order. */
+/* Returns the operands of piece i of all ranks in sequence order. */
 static attention_operands of_all_pieces(const context_attention *x, int i, const attention_operands *o)
 {
     int64_t n = o->q.dim[0] / PIECES / x->imitated, begin = i * n;
@@ -142,7 +142,7 @@ static attention_operands of_all_pieces(const context_attention *x, int i, const
     return p;
 }
 
-/* One rank in place of several: each one's sums by both of its pieces, then theirs in each half's order. */
+/* Imitates several ranks on one: each rank's sums over both of its pieces, then their sum in each half's order. */
 static void backward_imitated(const context_attention *x, const attention_operands *o)
 {
     queue *q = x->queues.compute;
@@ -160,7 +160,7 @@ static void backward_imitated(const context_attention *x, const attention_operan
         submit(q, "d_keys_values", sum_parts_op(half(o->d_kv, i), tensor_slice(x->d_parts, 0, i, 1)));
 }
 
-/* The first piece sees none of the second half, which is on its way meanwhile. */
+/* The first piece sees nothing of the second half, which is sent meanwhile. */
 void context_attention_backward(const context_attention *x, const attention_operands *o)
 {
     queue *q = x->queues.compute;

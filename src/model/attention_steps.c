@@ -16,7 +16,7 @@ tensor fused_heads_shape(const rank_extents *n)
 
 tensor head_statistics_shape(const rank_extents *n) { return tensor_3d(NULL, F32, n->rows, n->heads, n->positions); }
 
-/* [s, b, heads d] as [s, b, heads, d] */
+/* Returns [s, b, heads d] as [s, b, heads, d]. */
 static tensor by_heads(const step_call *c, tensor x)
 {
     int64_t d = c->work->extents.head_dim;
@@ -34,7 +34,7 @@ static attention_views views(const step_call *c, tensor fused)
     return (attention_views){ .q = tensor_slice(x, 2, 0, heads), .kv = tensor_slice(x, 2, heads, 2 * kv_heads) };
 }
 
-/* Of queries and keys the part of each head that is rotated, from its start: as wide as the table's pairs. */
+/* Returns the rotated part of each head of queries and keys, from its start: as wide as the table's pairs. */
 static tensor rotated(const step_call *c, tensor fused)
 {
     tensor both = tensor_slice(by_heads(c, fused), 2, 0, c->work->extents.heads + c->work->extents.kv_heads);
@@ -49,14 +49,14 @@ enum { SCALING_FACTOR = 8, SCALING_LOW = 1, SCALING_HIGH = 4, SCALING_CONTEXT = 
 
 static double scaled(double f)
 {
-    double turns = SCALING_CONTEXT * f / (2.0 * 3.14159265358979323846); /* over the old context */
+    double turns = SCALING_CONTEXT * f / (2.0 * 3.14159265358979323846); /* turns over the old context */
     double t = (turns - SCALING_LOW) / (SCALING_HIGH - SCALING_LOW);
     if (turns < SCALING_LOW) return f / SCALING_FACTOR;
     return turns > SCALING_HIGH ? f : (1.0 - t) * f / SCALING_FACTOR + t * f;
 }
 
-/* Cosine and sine of position * frequency for the local positions, computed in double and rounded once. Frequencies
- * base^(-2i/width); with rope_scaling as Llama 3.1 (src/DEFINITIONS.md). */
+/* Writes cosine and sine of position * frequency for the local positions, computed in double and rounded once.
+ * Frequencies are base^(-2i/width); with rope_scaling as in Llama 3.1 (src/DEFINITIONS.md). */
 static void write_rotations(const model_shape *m, zigzag positions, float *table)
 {
     int64_t width = rotated_width(m), half = width / 2;
@@ -127,7 +127,7 @@ static void forward(step_call *c)
     context_attention_forward(&c->work->attention, &o);
 }
 
-/* Where forward ran again, keys and values are there. */
+/* If forward ran again, keys and values are already gathered. */
 static void before_backward(step_call *c)
 {
     bool there = c->work->again >> (c->step - c->work->family->layer.step) & 1u;

@@ -12,14 +12,14 @@ static int positions_row(const network_ends *e) { return param_row(e->work->para
 
 /* ---- memory ---- */
 
-/* Deferred weight gradients keep their microbatches until the drain. */
+/* Microbatches with deferred weight gradients stay until the drain. */
 static int64_t ends_in_flight(const bench_case *c, const chunk_extent *chunk, int64_t live)
 {
     int64_t deferred = chunk->has_loss ? c->microbatches - schedule_first_deferred(c) : 0;
     return live > deferred ? live : deferred;
 }
 
-/* A chunk without layers normalizes its input, where no sum is made. */
+/* A chunk without layers normalizes its input, so it makes no sum. */
 static void open_head(end_state *m, const workspace *w, const chunk_extent *chunk, arena *a)
 {
     const family *f = w->family;
@@ -59,7 +59,7 @@ void ends_close(network_ends *e) { free(e->state); }
 
 /* ---- batch and embedding ---- */
 
-/* Of this context rank's positions. */
+/* Returns the place of this context rank's positions. */
 static position_args place_of(const network_ends *e)
 {
     zigzag z = zigzag_of(e->work->context[0], e->work->given->model.sequence);
@@ -99,7 +99,7 @@ void embed_forward(network_ends *e, int64_t microbatch, tensor x)
     if (!alone) sequence_scatter(&w->tensor, "embedding", workspace_sum(w, x));
 }
 
-/* From d [s, b, h], which all tensor ranks have: each sums an equal run of its positions, whose halves may be apart. */
+/* Adds the positions' gradient from d [s, b, h], which all tensor ranks have: each sums an equal run of positions. */
 static void positions_gradient(const network_ends *e, int row, tensor d)
 {
     param_table *t = e->work->params;
@@ -141,7 +141,7 @@ static step_call call(const network_ends *e, int64_t microbatch, int step)
                         .slot = state_of(e, microbatch)->slot };
 }
 
-/* One rank in place of several: each one's columns of the logits. */
+/* Imitates several ranks on one: each has some columns of the logits. */
 static void submit_imitated_loss(const network_ends *e, cross_entropy_operands o)
 {
     int ranks = e->work->tensor.imitated;
@@ -156,7 +156,7 @@ static void submit_imitated_loss(const network_ends *e, cross_entropy_operands o
     }
 }
 
-/* Loss of the microbatch's sequences and, in place of the logits that the head made, their gradient. */
+/* Submits the loss of the microbatch's sequences. The gradient of the logits replaces the logits. */
 static void submit_loss(network_ends *e, int64_t microbatch, const step_call *head, tensor loss)
 {
     workspace *w = e->work;
@@ -192,7 +192,7 @@ void head_forward(network_ends *e, int64_t microbatch, residual in, tensor loss)
     submit_loss(e, microbatch, &product, loss);
 }
 
-/* The head's input is asked for when all that was to be computed before is done. */
+/* Gathers the head's input after all earlier computation. */
 static void gather_head_input(step_call *product)
 {
     step_gather_input(product, product->step, queue_mark(product->work->queues.compute));

@@ -1,13 +1,13 @@
-/* The ends of the network: batch and embedding, final norm, head and loss. Vocabulary rows are split over the tensor
- * axis. */
+/* The ends of the network: batch and embedding; final norm, head and loss. Rows of the vocabulary are split over the
+ * tensor axis. */
 #pragma once
 #include "model/step_call.h"
 
-/* One per microbatch in flight, of the chunk with the embedding or the loss; a rank has one such chunk at most, or the
- * only one. */
+/* State of a microbatch in flight, in the chunk with the embedding or the loss. A rank has at most one such chunk, or
+ * only one chunk. */
 typedef struct {
     tensor tokens, labels;   /* [s, b] I32, local positions */
-    tensor slot[SLOTS_MOST]; /* those that the family's head makes: of the final norm, and the logits */
+    tensor slot[SLOTS_MOST]; /* slots that the family's head makes: of the final norm, and the logits */
 } end_state;
 
 typedef struct {
@@ -21,14 +21,14 @@ typedef struct {
 void ends_open(network_ends *e, workspace *w, const chunk_extent *chunk, const schedule *order, arena *a);
 void ends_close(network_ends *e);
 
-/* Tokens and labels of the microbatch, whose first sequence is that sample of the step. scalars: the step's. */
+/* Makes tokens and labels of a microbatch. first_sample: its first sequence in the step. scalars: the step's. */
 void batch_make(network_ends *e, int64_t microbatch, int64_t first_sample, tensor scalars);
-/* x: where the embedding goes. */
+/* Writes the embedding to x. embed_backward adds the gradient dx to the table's. */
 void embed_forward(network_ends *e, int64_t microbatch, tensor x);
 void embed_backward(network_ends *e, int64_t microbatch, tensor dx);
-/* loss [b] F64: of each sequence, summed over local positions. */
+/* Writes the loss [b] F64 of each sequence, summed over local positions. */
 void head_forward(network_ends *e, int64_t microbatch, residual in, tensor loss);
-/* dx: where the gradient of the residual stream begins. */
+/* Writes to dx the gradient of the residual stream, which begins here. */
 void head_backward(network_ends *e, int64_t microbatch, tensor dx);
-/* The head's weight gradient that the microbatch's backward left out (schedule_defers). */
+/* Submits the head's weight gradient that the microbatch's backward left out (schedule_defers). */
 void head_backward_weight(network_ends *e, int64_t microbatch);

@@ -1,10 +1,10 @@
-/* Tokens go to the ranks that hold the experts which they chose, and come back. Rows of an expert lie interleaved with
- * those of the rank's other experts, so that what ranks send one another, and what tensor ranks gather, needs no
- * sorting (machine/op/args.h, router_args). */
+/* Steps that send tokens to the ranks of the experts that they chose, and back. Rows of an expert are interleaved with
+ * those of the rank's other experts, so what ranks send, and what tensor ranks gather, needs no sorting
+ * (machine/op/args.h, router_args). */
 #include "machine/queue/submit.h"
 #include "model/step_call.h"
 
-/* [rows of an expert from all of `ranks`, own experts, columns] */
+/* Returns the shape [rows of an expert from all of `ranks`, own experts, columns]. */
 static tensor rows_shape(const rank_extents *n, int64_t ranks, int64_t columns)
 {
     return tensor_3d(NULL, n->type, ranks * n->expert_ranks * n->expert_rows, n->experts / n->expert_ranks, columns);
@@ -18,7 +18,7 @@ tensor expert_ffn_shape(const rank_extents *n) { return rows_shape(n, n->tensor_
 
 static bool has_ranks(const step_call *c) { return c->work->experts.ranks->size > 1; }
 
-/* Part r of `to` = own part of rank r's `from`; on one rank `to` is `from`. */
+/* Sets part r of `to` to the own part of rank r's `from`. On one rank `to` is `from`. */
 static void exchange(step_call *c, const char *name, tensor to, tensor from)
 {
     workspace *w = c->work;
@@ -27,7 +27,7 @@ static void exchange(step_call *c, const char *name, tensor to, tensor from)
     queues_transfer(&w->queues, w->queues.tensor, name, all_to_all_op(w->experts.ranks, to, from));
 }
 
-/* Where rows lie that are to be sent, or have come, if `own` is where they lie without ranks to send them to. */
+/* Returns the buffer for rows to send or rows received; without other ranks it is `own`. */
 static tensor exchange_buffer(const step_call *c, tensor own)
 {
     workspace *w = c->work;
@@ -85,7 +85,7 @@ const step_kind combination = { .forward = combine, .backward = combine_backward
 
 /* ---- products of all own experts ---- */
 
-/* Rows [R, experts, n] by expert, [experts, R, n]. */
+/* Returns rows [R, experts, n] by expert: [experts, R, n]. */
 static tensor by_expert(tensor x)
 {
     return (tensor){ .data = x.data,
@@ -96,7 +96,7 @@ static tensor by_expert(tensor x)
                      .scale = x.scale };
 }
 
-/* The rows of the table that the step names, of all own experts: matrices one after the other. */
+/* Returns the table rows that the step names, for all own experts: adjacent matrices. */
 static param_rows of_all(const step_call *c)
 {
     param_rows rows = c->step->weight;
@@ -114,7 +114,7 @@ static const char *name_of(const step_call *c, weight_use use)
     return use == USE_FORWARD ? c->step->name : c->step->backward_name;
 }
 
-/* Borrowed: [own, k, n] of all own experts. */
+/* Borrows the matrices of all own experts: [own, k, n]. */
 static tensor matrices(const step_call *c, weight_use use)
 {
     tensor w = fp8_weight(c, of_all(c), use);
@@ -155,7 +155,7 @@ static void weight_gradients(step_call *c, tensor x, tensor dy)
     step_contributed(c, of_all(c), w->queues.weight);
 }
 
-/* What all tensor ranks have of the rows, for that queue. */
+/* Gathers the rows of all tensor ranks, for that queue. */
 static tensor gathered(step_call *c, const char *name, tensor part, tensor whole, queue *reader)
 {
     workspace *w = c->work;
@@ -165,7 +165,7 @@ static tensor gathered(step_call *c, const char *name, tensor part, tensor whole
     return sequence_gather_end(&w->experts.tensor, &rows, reader);
 }
 
-/* Summed over the tensor ranks. */
+/* Multiplies, and sums over the tensor ranks. */
 static void multiply_sum(step_call *c, weight_use use, tensor y, tensor x)
 {
     mixture *e = &c->work->experts;
@@ -180,7 +180,7 @@ static void multiply_sum(step_call *c, weight_use use, tensor y, tensor x)
                          (scattered_sum){ .partial = e->partial, .parts = e->parts, .out = y });
 }
 
-/* Of the rows of all experts, those of the part at work. */
+/* Returns the current part of the rows of all experts. */
 static tensor part_of(const step_call *c, tensor x)
 {
     int64_t n = x.dim[0] / c->work->extents.expert_parts;

@@ -1,4 +1,4 @@
-/* The family of a case, and how much of its model a rank has. */
+/* The family of a case, and the extents of its model on a rank. */
 #include "model/family.h"
 #include <math.h>
 
@@ -10,14 +10,14 @@ const family *family_of(const bench_case *c)
     return families[c->model.family];
 }
 
-/* ceil(tokens of a group x choices / experts x factor), at most all of them. */
+/* Returns ceil(tokens of a group x choices / experts x factor), at most all tokens. */
 static int64_t capacity_of(const bench_case *c, int64_t tokens)
 {
     double even = (double)(tokens * c->model.active) / (double)c->model.experts * c->capacity;
     return c->capacity == 0.0 || even >= (double)tokens ? tokens : (int64_t)ceil(even);
 }
 
-/* One rank that stands for those of another layout has their groups. */
+/* A rank that stands for those of another layout has their groups. */
 static void add_experts(rank_extents *n, const bench_case *c)
 {
     n->experts = c->model.experts;

@@ -1,58 +1,58 @@
-/* A family of models is a table: the steps that a layer takes, forward in this order and backward in the other, and the
- * slots of the tape that they make and read. What runs again in backward, what is kept and which buffers there are
- * follows from it. Families share kinds of steps; each is one file (model/llama.c). */
+/* A family of models: a table of the steps of a layer, which run forward in this order and backward in reverse, and of
+ * the slots of the tape that they make and read. What runs again in backward, what is kept and which buffers exist
+ * follows from the table. Families share kinds of steps; each family is one file (model/llama.c). */
 #pragma once
 #include "model/param.h"
 #include "model/tape.h"
 
-/* How much of the model and of a microbatch a rank has. The letters are those of the shapes on this floor. */
+/* Extents of the model and of a microbatch on one rank. The letters are used in the shapes in model/. */
 typedef struct {
-    dtype type;                               /* of activations */
-    int64_t positions;                        /* s: of the sequence, between the context ranks */
-    int64_t part;                             /* s/T: of those, between the tensor ranks */
+    dtype type;                               /* type of activations */
+    int64_t positions;                        /* s: positions on a context rank */
+    int64_t part;                             /* s/T: positions on a tensor rank */
     int64_t rows;                             /* b: microbatch */
     int64_t hidden, head_dim;                 /* h, d: whole */
-    int64_t heads, kv_heads, ffn, vocabulary; /* between the tensor ranks; the padded vocabulary */
+    int64_t heads, kv_heads, ffn, vocabulary; /* on a tensor rank; the vocabulary is padded */
     int64_t tensor_ranks;                     /* T */
-    int64_t experts, expert_ranks;            /* E: of a layer; EP: between whom they are */
-    int64_t expert_parts; /* of the expert ranks, those in whose place this one is, part after part; 1: its own */
-    int64_t capacity_groups, expert_rows; /* of this rank's tokens that compete apart; C: rows of them for an expert */
+    int64_t experts, expert_ranks;            /* E: experts of a layer; EP: ranks that share them */
+    int64_t expert_parts;                 /* expert ranks that this one stands for, part after part; 1: only itself */
+    int64_t capacity_groups, expert_rows; /* groups of competing tokens; C: rows of all groups for an expert */
 } rank_extents;
 rank_extents rank_extents_of(const bench_case *c, const mesh *m);
 
-/* A kind of step computes with the operands that a step names: forward reads and makes them. What it needs beside them
- * it has in the workspace (model/step_call.h), where `open`, called once, takes and fills it; NULL: nothing. */
+/* A kind of step: computes with the operands that a step names; forward reads and makes them. Its other data is in the
+ * workspace (model/step_call.h), where `open`, called once, takes and fills it; NULL: none. */
 struct step_call;
 struct workspace;
-/* Is its first operand multiplied with a weight? All experts' rows lie interleaved. */
+/* Whether the first operand is multiplied with a weight. With experts, the rows of all experts are interleaved. */
 typedef enum { PRODUCT_NONE, PRODUCT_OF_ALL, PRODUCT_OF_EXPERTS } step_product;
 typedef struct {
     void (*open)(struct workspace *, arena *);
     void (*forward)(struct step_call *);
     void (*backward)(struct step_call *);
-    void (*before_backward)(struct step_call *); /* of all steps of the layer, behind what runs again; NULL: nothing */
-    unsigned saves_reads, saves_makes;           /* bit per operand that backward reads of the tape */
-    bool gathers; /* backward wants its first operand, made by the step before, from all tensor ranks */
+    void (*before_backward)(struct step_call *); /* before the layer's backward, after what runs again; NULL: nothing */
+    unsigned saves_reads, saves_makes;           /* bit per operand that backward reads from the tape */
+    bool gathers; /* backward needs its first operand, made by the previous step, from all tensor ranks */
     step_product product;
-    bool encodes; /* its operations make the codes of FP8 that products want of its values (model/step_call.h) */
+    bool encodes; /* its operations also make the FP8 values that products need (model/step_call.h) */
 } step_kind;
 
 enum { STEP_OPERANDS = 6 };
-/* Adjacent rows of the parameter table, taken as one; count 0: none. */
+/* Adjacent rows of the parameter table, used as one; count 0: none. */
 typedef struct {
     param_name first;
     int count;
 } param_rows;
 typedef struct {
-    const char *name, *backward_name, *gradient_name; /* of its operations: STEP_NAMES */
+    const char *name, *backward_name, *gradient_name; /* names of its operations: STEP_NAMES */
     const step_kind *kind;
     int reads[STEP_OPERANDS + 1], makes[STEP_OPERANDS + 1]; /* slots in the kind's order, SLOT_NONE at the end */
     param_rows weight, bias;
 } layer_step;
 #define STEP_NAMES(name) name, "d_" name, name "_gradient"
 
-/* Where the gradient of a slot lies. A slot's number: in that slot's gradient buffer, which is its own, or one of equal
- * shape that is no longer needed then; SLOT_INPUT's is the gradient of the residual stream. IN_PLACE: in the slot. */
+/* Place of a slot's gradient. A slot's number: the gradient buffer of that slot, which is its own or one of equal shape
+ * that is free by then. SLOT_INPUT: the gradient of the residual stream. IN_PLACE: the slot itself. */
 enum { GRADIENT_NONE = SLOT_NONE, GRADIENT_IN_PLACE = -1 };
 typedef struct {
     const char *name;
@@ -61,8 +61,7 @@ typedef struct {
     unsigned dropped; /* bit per recompute policy that does not keep it: BY_... */
 } family_slot;
 
-/* Sets of policies that do not keep a slot. LAYER drops nearly all, ATTENTION_MLP less, so they are in the other sets.
- */
+/* Sets of policies that do not keep a slot. The other sets include LAYER, which drops nearly all, and ATTENTION_MLP. */
 enum {
     BY_LAYER = 1 << RECOMPUTE_LAYER,
     BY_ATTENTION_MLP = BY_LAYER | 1 << RECOMPUTE_ATTENTION_MLP,
@@ -79,9 +78,9 @@ typedef struct {
 } step_list;
 typedef struct {
     int slots;
-    const family_slot *slot; /* [slots]; SLOT_INPUT is the residual stream that a layer is given */
+    const family_slot *slot; /* [slots]; SLOT_INPUT is the residual stream that enters a layer */
     step_list layer, head;   /* head: the final norm and the product with the head */
-    int sum, delta;          /* slots: the residual stream behind a layer is sum + delta, added by the next norm */
+    int sum, delta;          /* slots: the residual stream after a layer is sum + delta, which the next norm adds */
 } family;
 
 extern const family llama, nemotron, gpt3, grok; /* Llama 2 and 3.1; Nemotron-4; GPT-3; Grok-1 */
@@ -89,54 +88,53 @@ const family *family_of(const bench_case *c);
 
 slot_set step_reads(const layer_step *s);
 slot_set step_makes(const layer_step *s);
-slot_set step_saves(const layer_step *s); /* what its backward reads of the tape */
+slot_set step_saves(const layer_step *s); /* what its backward reads from the tape */
 slot_set list_makes(const step_list *l);
 
-/* What follows from the slots that a policy drops. A step of a layer runs again if it makes what a backward, or a step
- * that runs again, reads and the policy drops; what else is read then is kept. */
+/* Steps that run again under a policy, and slots that are kept. A step of a layer runs again if it makes a dropped slot
+ * that a backward, or a step that runs again, reads. All other slots that are read are kept. */
 typedef struct {
     unsigned again; /* bit per step */
     slot_set kept;
-    slot_set rows; /* of kept codes, those that a product which runs again reads */
+    slot_set rows; /* kept FP8 values that a product reads when it runs again */
 } recomputing;
-/* codes: products multiply with codes of what they read (model/fp8.h), which are made with it and dropped with it. */
+/* Returns what runs again and what is kept. codes: products multiply FP8 values (model/fp8.h), dropped likewise. */
 recomputing recomputing_of(const family *f, recompute_mask policy, bool codes);
-/* Of a layer: what products multiply with. */
+/* Returns the slots of a layer that products multiply. */
 slot_set family_multiplied(const family *f);
 
 /* ---- kinds of steps, and the shapes of what they make ---- */
 
-/* Operands are listed in the order of a step's reads and makes. Tensor parallelism shows only in the conjugate pairs of
- * the products. */
+/* Operands are in the order of reads and makes. Tensor parallelism only shows in the products' conjugate pairs. */
 
-/* norm_steps.c. The residual stream is added up and normed: reads what it is the sum of, or nothing, where the layer
- * before left that; makes the sum, its norm and its row statistics. With a bias LayerNorm, else RMSNorm. */
+/* Norm of the residual stream (norm_steps.c). Reads the two terms of the sum, or nothing if the previous layer left
+ * them; makes the sum, its norm and its row statistics. LayerNorm with a bias, else RMSNorm. */
 enum { NORM_SUM, NORM_OUT, NORM_STATISTICS };
 extern const step_kind residual_norm;
 tensor residual_shape(const rank_extents *n);    /* [s/T, b, h] */
 tensor row_rstd_shape(const rank_extents *n);    /* [s/T b] F32: statistics of RMSNorm */
 tensor row_moments_shape(const rank_extents *n); /* [2 s/T b] F32: of LayerNorm, all rstd before all means */
 
-/* product_steps.c. Column-parallel: reads [s/T, b, k], makes the product of what all tensor ranks have of it, [s, b,
- * n]. Row-parallel: reads [s, b, k], makes [s/T, b, n], summed over the tensor ranks. Rows of bias are added. */
+/* Products (product_steps.c). Column-parallel: reads [s/T, b, k], gathers it over the tensor ranks, makes the product
+ * [s, b, n]. Row-parallel: reads [s, b, k], makes [s/T, b, n], summed over the tensor ranks. Adds rows of bias. */
 extern const step_kind column_product, row_product;
 tensor logits_shape(const rank_extents *n); /* [s, b, V/T] */
 
-/* attention_steps.c. Rotation: of queries and keys in place of the fused ones. Attention: reads the fused queries, keys
- * and values, makes its output and log-sum-exp. */
+/* Attention (attention_steps.c). Rotation: rotates queries and keys inside the fused tensor. Attention: reads the fused
+ * queries, keys and values; makes its output and log-sum-exp. */
 extern const step_kind rotation, causal_attention;
 tensor fused_heads_shape(const rank_extents *n);     /* [s, b, (heads + 2 kv_heads)/T d] */
 tensor heads_shape(const rank_extents *n);           /* [s, b, heads/T d] */
 tensor head_statistics_shape(const rank_extents *n); /* [b, heads/T, s] F32 */
 
-/* mlp_steps.c. Reads gate and up, makes silu(gate) * up, or gelu(gate) * up. Reads up, makes max(up, 0)^2, or gelu(up +
- * bias), the step's. */
+/* Activations (mlp_steps.c). Read gate and up, make silu(gate) * up or gelu(gate) * up; or read up, make max(up, 0)^2
+ * or gelu(up + bias). */
 extern const step_kind geglu, swiglu, squared_relu, biased_gelu;
 tensor gate_up_shape(const rank_extents *n); /* [s, b, 2 ffn/T] */
 tensor ffn_shape(const rank_extents *n);     /* [s, b, ffn/T] */
 
-/* router_steps.c. Reads [s/T, b, h], makes the router's logits, and of each token's two choices the experts, weights
- * and places, the buffers' sources, and statistics of the whole sequences. */
+/* Routing (router_steps.c). Reads [s/T, b, h]; makes the router's logits; experts, weights and places of each token's
+ * two choices; the buffers' sources; and statistics of whole sequences. */
 extern const step_kind routing;
 tensor router_shape(const rank_extents *n);            /* [s/T b, E] */
 tensor token_choices_shape(const rank_extents *n);     /* [s/T b, 2] I32 */
@@ -144,10 +142,10 @@ tensor token_weights_shape(const rank_extents *n);     /* [s/T b, 2] F32 */
 tensor row_sources_shape(const rank_extents *n);       /* [E C] I32 */
 tensor routed_statistics_shape(const rank_extents *n); /* [b, 3, E] F32 */
 
-/* expert_steps.c. Rows of the experts are [rows, own experts, n]. Dispatch: reads [s/T, b, h], places and sources,
- * makes the rows of the own experts, from all expert ranks. Products, of every expert with its own matrix:
- * column-parallel of what all tensor ranks have, row-parallel summed over them and returned to the ranks that the rows
- * came from. Combination: reads rows, weights, places, sources, makes the tokens' sums. */
+/* Experts (expert_steps.c). Rows of experts are [rows, own experts, n]. Dispatch: reads [s/T, b, h], places and
+ * sources; makes the rows of the own experts, from all expert ranks. Products, each expert with its own matrix:
+ * column-parallel with rows from all tensor ranks; row-parallel, summed over them and returned to the ranks of the
+ * tokens. Combination: reads rows, weights, places and sources; makes the tokens' sums. */
 extern const step_kind dispatch, expert_column_product, expert_row_product, combination;
 tensor expert_rows_shape(const rank_extents *n);     /* [EP C, E/EP, h] */
 tensor expert_gathered_shape(const rank_extents *n); /* [T EP C, E/EP, h] */

@@ -51,7 +51,6 @@ static void take_buffers(fp8_product *p, arena *a)
     p->d_transposed = take(a, transposed_shape(p, E5M2, p->outputs));
 }
 
-/* Elements of the weight on this rank. */
 static int64_t weight_elements(const fp8_product *p) { return (p->groups ? p->groups : 1) * p->inputs * p->outputs; }
 
 static void open_state(fp8_state *f, const bench_case *c, arena *a)

@@ -1,8 +1,8 @@
-/* Codes of what products multiply: made behind the step that makes the value, and transposed. */
+/* FP8 values for products, made after the step that makes the values, and transposed. */
 #include "machine/queue/submit.h"
 #include "model/step_call.h"
 
-/* NULL: the product multiplies values, and nobody asks for their amax. */
+/* Returns NULL if the product multiplies values and their amax is not needed. */
 static const fp8_product *product_of(const step_call *c, const layer_step *s)
 {
     const fp8_state *f = &c->work->fp8;
@@ -29,10 +29,10 @@ static int64_t number_of(const step_call *c, const fp8_product *p, fp8_kind kind
 
 static bool scales_current(const step_call *c) { return tensor_present(&c->work->fp8.latest); }
 
-/* Delayed scales are there before the values: codes are made in the operation that makes these. */
+/* Delayed scales are known before the values, so the operation that makes the values also rounds them. */
 static bool encodes_within(const step_call *c) { return encodes(c) && !scales_current(c); }
 
-/* A weight is that of all microbatches. */
+/* A weight has one scale for all microbatches. */
 static tensor scale_of(const step_call *c, const fp8_product *p, fp8_kind kind)
 {
     const fp8_state *f = &c->work->fp8;
@@ -41,14 +41,14 @@ static tensor scale_of(const step_call *c, const fp8_product *p, fp8_kind kind)
     return tensor_slice(f->scales, 0, place * tensor_elements(&f->amax) + number_of(c, p, kind), 1);
 }
 
-/* Of rows, or of groups of them: those of the part at work. */
+/* Returns the current part of rows, or of groups of rows. */
 static tensor part_of(const step_call *c, const fp8_product *p, tensor x)
 {
     int64_t n = tensor_present(&x) ? x.dim[0] / p->parts : 0;
     return n ? tensor_slice(x, 0, c->part * n, n) : x;
 }
 
-/* The codes that lie there, as ones of that tensor. */
+/* Returns FP8 values as those of this tensor, with its scale. */
 static tensor of_kind(const step_call *c, const fp8_product *p, fp8_kind kind, tensor codes)
 {
     if (kind != FP8_WEIGHT) codes = part_of(c, p, codes);
@@ -56,7 +56,7 @@ static tensor of_kind(const step_call *c, const fp8_product *p, fp8_kind kind, t
     return codes;
 }
 
-/* As of_kind, in the shape of what became codes; [.., n] without gaps. */
+/* Returns FP8 values as of_kind does, in the shape of the values; [.., n] without gaps. */
 static tensor like(tensor values, tensor codes)
 {
     values.data = codes.data;
@@ -65,7 +65,7 @@ static tensor like(tensor values, tensor codes)
     return values;
 }
 
-/* What runs again has shown its values before. */
+/* Values that are computed again do not count twice in amaxes and counts. */
 static encoding encoding_of(const step_call *c, const fp8_product *p, fp8_kind kind, tensor codes, tensor transposed)
 {
     const fp8_state *f = &c->work->fp8;
@@ -84,7 +84,7 @@ static void encode(const step_call *c, const char *name, tensor x, encoding to)
     if (encodes(c) || !c->again) submit(c->work->queues.compute, name, quantize_op(tensor_rows(x), to));
 }
 
-/* Current scaling: that of the values x. What runs again finds it; scales of parts are given. */
+/* Makes the scale of the values x (current scaling), unless they are computed again; scales of parts are given. */
 static void scale(const step_call *c, const fp8_product *p, fp8_kind kind, const char *name, tensor x)
 {
     const workspace *w = c->work;
@@ -109,7 +109,7 @@ void fp8_await_made(step_call *c)
             workspace_await(w, w->queues.compute, c->slot[slot_codes(c->step->makes[i])]);
 }
 
-/* Of what the step makes there; absent where no product reads it. */
+/* Returns the encoding of what the step makes at a place; absent if no product reads it. */
 static encoding made_encoding(const step_call *c, int place)
 {
     const fp8_product *p = c->layer == NO_LAYER ? NULL : product_reading(c, c->step->makes[place]);
@@ -160,7 +160,7 @@ tensor fp8_gradient(const step_call *c, tensor dy)
     return p ? like(dy, of_kind(c, p, FP8_GRADIENT, p->gradient)) : dy;
 }
 
-/* Is it the step that reads the product's output whose backward makes the codes of its gradient? */
+/* Returns whether the backward of a step that reads the product's output makes the FP8 values of its gradient. */
 static bool encoded_by_reader(const step_call *c, const fp8_product *p)
 {
     const step_list *l = &c->work->family->layer;
@@ -199,14 +199,15 @@ encoding fp8_read_encoding(step_call *c, int place)
 
 static int64_t matrices_of(const fp8_product *p) { return p->groups ? p->groups : 1; }
 
-/* [matrices m, n] as [m, n], or [matrices, m, n] of experts. */
+/* Returns [matrices m, n] as [m, n], or of experts as [matrices, m, n]. */
 static tensor by_matrix(const fp8_product *p, tensor stacked)
 {
     if (p->groups == 0) return stacked;
     return tensor_3d(stacked.data, stacked.type, p->groups, stacked.dim[0] / p->groups, stacked.dim[1]);
 }
 
-/* Codes of W, as rows or transposed, matrix by matrix. Its amax is shown once a step, and its own scale made then. */
+/* Makes the FP8 values of W, as rows or transposed, matrix by matrix. Its amax and current scale are made once a
+ * step. */
 static void encode_weight(const step_call *c, const fp8_product *p, tensor w, tensor to, bool transposes)
 {
     int64_t matrices = matrices_of(p), n = w.dim[0] / matrices, m = to.dim[0] / matrices;
@@ -221,14 +222,14 @@ static void encode_weight(const step_call *c, const fp8_product *p, tensor w, te
     }
 }
 
-/* Transposed, of a weight that is kept as codes. */
+/* Transposes a weight that is kept in FP8. */
 static void transpose_weight(const step_call *c, const fp8_product *p, tensor w, tensor to)
 {
     tensor x = by_matrix(p, w), out = by_matrix(p, to);
     submit(c->work->queues.compute, c->step->backward_name, transpose_op(out, x));
 }
 
-/* [matrices k, n]: kept, or made in the buffer. */
+/* Returns [matrices k, n]: kept, or made in the buffer. */
 static tensor transposed_weight(const step_call *c, const fp8_product *p, tensor w, param_rows rows)
 {
     int64_t matrices = matrices_of(p), k = w.dim[1], n = w.dim[0] / matrices;
@@ -258,7 +259,7 @@ tensor fp8_weight(const step_call *c, param_rows rows, weight_use use)
 
 /* ---- what a weight's gradient multiplies ---- */
 
-/* On the queue of weight gradients, behind what gathered the rows. */
+/* Transposes on the queue of weight gradients, after the gather of the rows. */
 static tensor transpose(step_call *c, tensor to, tensor rows, int64_t groups)
 {
     workspace *w = c->work;

@@ -1,8 +1,8 @@
-/* Grok-1 as the recipe has it: the attention of Llama, and a mixture of experts with GEGLU. */
+/* Grok-1 as in the recipe: the attention of Llama, and a mixture of experts with GEGLU. */
 #include "model/family.h"
 
-/* What the tape may hold of a layer (o: attention's output; a: the activation; returned: what the experts make of the
- * tokens, back with those), and the head's logits. */
+/* Slots of a layer (o: attention's output; a: the activation; returned: the experts' output, back on the tokens'
+ * ranks), and the head's logits. */
 enum {
     X = SLOT_INPUT,
     N1,
@@ -29,7 +29,7 @@ enum {
     SLOTS
 };
 
-/* What the router decides is kept under every policy: it is small, and what runs again follows it. */
+/* The router's decisions are kept under every policy: they are small, and what runs again follows them. */
 static const family_slot slots[SLOTS] = {
     [X] = { "x", residual_shape, .gradient = X },
     [N1] = { "n1", residual_shape, .gradient = N1, .dropped = BY_NORMS },

@@ -1,4 +1,4 @@
-/* The runner of a layer's steps. */
+/* Runner of a layer's steps. */
 #include "model/step_call.h"
 #include "parallel/origin.h"
 
@@ -11,7 +11,7 @@ void step_forward(step_call *c)
     fp8_encode_made(c);
 }
 
-/* A norm writes the gradient of the sum that it makes, all others those of what they read. */
+/* A norm writes the gradient of the sum that it makes; all other steps write the gradients of what they read. */
 void step_backward(step_call *c)
 {
     workspace *w = c->work;
@@ -33,8 +33,7 @@ residual layer_forward(workspace *w, int64_t layer, tensor *slot, residual in)
     return (residual){ slot[f->sum], slot[f->delta] };
 }
 
-/* What the policy dropped, from what it kept: the layer's input is on the tape, so its first norm has nothing to add.
- */
+/* Computes what the policy dropped. The layer's input is on the tape, so the first norm has nothing to add. */
 static void recompute(step_call *c)
 {
     workspace *w = c->work;

@@ -1,7 +1,7 @@
 /* Llama 2 and 3.1: RMSNorm, grouped queries, rotary positions, SwiGLU, no biases. */
 #include "model/family.h"
 
-/* What the tape may hold of a layer (o: attention's output; a: the activation), and the head's logits. */
+/* Slots of a layer (o: attention's output; a: the activation), and the head's logits. */
 enum { X = SLOT_INPUT, N1, RSTD1, QKV, O, LSE, Y1, X2, N2, RSTD2, GATE_UP, A, Y2, LOGITS, SLOTS };
 
 static const family_slot slots[SLOTS] = {

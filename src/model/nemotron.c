@@ -2,7 +2,7 @@
  * squared ReLU without gate, no biases of products. */
 #include "model/family.h"
 
-/* What the tape may hold of a layer (o: attention's output; a: the activation), and the head's logits. */
+/* Slots of a layer (o: attention's output; a: the activation), and the head's logits. */
 enum { X = SLOT_INPUT, N1, MOMENTS1, QKV, O, LSE, Y1, X2, N2, MOMENTS2, UP, A, Y2, LOGITS, SLOTS };
 
 static const family_slot slots[SLOTS] = {

@@ -12,7 +12,7 @@ static residual incoming(const step_call *c)
     return (residual){ step_read(c, 0), step_read(c, 1) };
 }
 
-/* rstd; mean, where a bias says that the norm is centred */
+/* Row statistics: rstd, and the mean if the norm is centred (it has a bias then). */
 typedef struct {
     tensor rstd, mean;
 } row_statistics;
@@ -47,7 +47,7 @@ static void forward(step_call *c)
     step_return(c, c->step->bias, USE_FORWARD);
 }
 
-/* The gradient of the sum is that of both of its terms. */
+/* Both terms of the sum have its gradient. */
 static encoding summed_encoding(step_call *c)
 {
     return c->step->reads[0] == SLOT_NONE ? (encoding){ .codes = tensor_none() } : fp8_read_encoding(c, 1);

@@ -1,4 +1,4 @@
-/* What this rank holds and owns. */
+/* Elements that this rank holds and owns. */
 #include "model/param.h"
 
 bool bucket_counts(const bucket *b)
@@ -38,7 +38,7 @@ tensor weight_shard(const bucket *b) { return shard_of(b, b->weight); }
 
 tensor master_shard(const bucket *b) { return tensor_present(&b->master) ? b->master : weight_shard(b); }
 
-/* Those of the bucket's elements that are the row's, from its start. */
+/* Returns the row's share of the bucket's elements, counted from the row's start. */
 static fragment of_row(const param *p, fragment f)
 {
     int64_t first = f.first > p->offset ? f.first - p->offset : 0;
@@ -60,7 +60,7 @@ fragment param_owned(const param_table *t, int row)
     return of_row(p, (fragment){ b->shard_first, b->shard_elements });
 }
 
-/* Rows that are held whole follow one another in the matrix too. */
+/* Rows that are held whole are adjacent in the matrix, too. */
 bool param_next_run(const param *p, fragment f, param_run *r)
 {
     int64_t columns = p->part.columns, filled = p->part.filled_rows * columns, end = f.first + f.count;

@@ -1,4 +1,4 @@
-/* The table is built: rows from the list of parameters, buckets from the rows that are kept alike. */
+/* Builder of the table: rows from the list of parameters, buckets from rows with the same storage. */
 #include "base/fail.h"
 #include "base/memory.h"
 #include "model/fp8.h"
@@ -17,7 +17,7 @@ typedef struct {
     int logical; /* rows of the whole model so far, on one rank */
 } builder;
 
-/* Rules that stand together, of the same places, and whose parameters are kept alike: they are repeated together. */
+/* Adjacent rules with the same places and storage, which are repeated together. */
 typedef struct {
     const param_rule *rule;
     int count;
@@ -42,7 +42,7 @@ static bucket *last_bucket(const param_table *t) { return t->bucket_count ? &t->
 
 static const param_rule *bucket_rule(const param_table *t, const bucket *b) { return &t->row[b->first_param].rule; }
 
-/* Experts' gradients are summed over the ranks that hold the same. */
+/* Gradients of experts are summed over the ranks that hold the same experts. */
 static group *summing(const builder *b, const param_rule *p)
 {
     return p->experts && b->m->layout.expert > 1 ? &b->m->expert_gradient : &b->m->gradient;
@@ -78,7 +78,6 @@ static void name_row(param *p, int64_t layer, int64_t expert)
     snprintf(p->name, sizeof p->name, "%s%s%s", of_layer, of_expert, p->rule.label);
 }
 
-/* Number of the product of a layer that has the matrix. */
 static int product_of(param_name name)
 {
     static const int product[PARAM_NAMES] = {
@@ -107,7 +106,7 @@ static void add_row(builder *b, const param_rule *rule, int64_t layer, int64_t e
     if (*number == 0) *number = t->rows;
 }
 
-/* Of the rules from `first`, so many are multiplied as one: they are cut alike. */
+/* Counts the rules from `first` that are multiplied as one, because they are split alike. */
 static int fused(section s, int first)
 {
     int count = 1;
@@ -115,7 +114,7 @@ static int fused(section s, int first)
     return count;
 }
 
-/* All own experts' matrices that are multiplied as one, expert by expert. */
+/* Adds the matrices of all own experts, expert by expert; those multiplied as one are adjacent. */
 static void add_experts(builder *b, section s, int64_t layer, int logical)
 {
     int64_t experts = s.rule->experts, local = experts / b->m->layout.expert, first = b->m->expert.rank * local;
@@ -127,7 +126,7 @@ static void add_experts(builder *b, section s, int64_t layer, int logical)
     }
 }
 
-/* Rows of a rule in a layer of the whole model. */
+/* Counts the rows of a rule in a layer of the whole model. */
 static int copies(const param_rule *p) { return p->experts ? (int)p->experts : 1; }
 
 static void add_section(builder *b, section s, int64_t layer)
@@ -137,8 +136,8 @@ static void add_section(builder *b, section s, int64_t layer)
     for (int i = 0; !s.rule->experts && i < s.count; i++) add_row(b, &s.rule[i], layer, NO_EXPERT, first + i);
 }
 
-/* Matrices of a few layers of a chunk to a bucket, those that are gathered for use of one. Vectors are small: all that
- * are alike share one. */
+/* Puts matrices of a few layers of a chunk into a bucket, of one layer if they are gathered for use. Vectors are small:
+ * all that are alike share a bucket. */
 static void add_chunk(builder *b, section s, chunk_extent e, int64_t stage_layers)
 {
     bool vectors = s.rule->columns == 1, full = !vectors;
@@ -174,7 +173,7 @@ static void add_rows(builder *b)
     }
 }
 
-/* One stage has both ends: the head's gradient gets a row and a bucket. */
+/* Adds a row and a bucket for the head's gradient, because this stage has both ends. */
 static void open_head(builder *b, param *table)
 {
     param_table *t = b->t;

@@ -1,8 +1,8 @@
-/* Weights lent and gradients added up. */
+/* Weights borrowed, and contributions to gradients. */
 #include "base/fail.h"
 #include "model/sharded.h"
 
-/* Of the microbatches of a step, or of one of them. */
+/* Expects the contributions of all microbatches of a step, or of one microbatch. */
 static void expect_contributions(param_table *t, bucket *b)
 {
     b->pending = 0;
@@ -12,14 +12,14 @@ static void expect_contributions(param_table *t, bucket *b)
     }
 }
 
-/* Where the weights of a row are. */
+/* Returns the bucket with the weights of a row. */
 static bucket *home_of(const param_table *t, int row)
 {
     bucket *b = &t->buckets[t->row[row].bucket];
     return b->tied ? b->tied : b;
 }
 
-/* With what is only the head's gradient. */
+/* Includes the bucket that has only the head's gradient. */
 void param_table_step(param_table *t)
 {
     for (int i = 0; i < t->bucket_count + (t->head ? 1 : 0); i++) {

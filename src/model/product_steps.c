@@ -4,7 +4,7 @@
 
 tensor logits_shape(const rank_extents *n) { return tensor_3d(NULL, n->type, n->positions, n->rows, n->vocabulary); }
 
-/* From x to y, or from dy to dx. */
+/* Operands from x to y, or from dy to dx. */
 typedef struct {
     const char *name;
     tensor from, to;
@@ -22,7 +22,7 @@ static tensor matrix(const step_call *c, weight_use use)
     return use == USE_FORWARD ? tensor_transposed(w) : w;
 }
 
-/* Added forward. */
+/* The bias is only added in forward. */
 static param_rows bias_rows(const step_call *c, weight_use use)
 {
     return use == USE_FORWARD ? c->step->bias : (param_rows){ .count = 0 };
@@ -36,7 +36,7 @@ static void return_rows(const step_call *c, weight_use use)
     step_return(c, bias_rows(c, use), use);
 }
 
-/* Of what all tensor ranks have, which is returned. */
+/* Multiplies what all tensor ranks have, and returns the gathered operand. */
 static tensor gather_multiply(step_call *c, weight_use use, tensor whole)
 {
     workspace *w = c->work;
@@ -61,7 +61,7 @@ static imitated_product imitated(const step_call *c, weight_use use, const scatt
                                .sum = p->sum };
 }
 
-/* Summed over the tensor ranks. */
+/* Multiplies, and sums over the tensor ranks. */
 static void multiply_scatter(step_call *c, weight_use use)
 {
     workspace *w = c->work;
@@ -85,7 +85,7 @@ static void weight_gradient(step_call *c, tensor x, tensor dy)
     step_contributed(c, c->step->weight, w->queues.weight);
 }
 
-/* db (+)= sums over positions of what this rank has of dy */
+/* db (+)= sums over positions of this rank's dy */
 static void bias_gradient(const step_call *c)
 {
     queue *q = c->work->queues.compute;
@@ -126,7 +126,7 @@ static void column_backward(step_call *c)
 
 static void row_forward(step_call *c) { multiply_scatter(c, USE_FORWARD); }
 
-/* What the column-parallel product before it will want is gathered beside its weight gradient. */
+/* Gathers the input of the preceding column-parallel product next to this weight gradient. */
 static void row_backward(step_call *c)
 {
     const layer_step *column = c->step;

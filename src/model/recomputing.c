@@ -1,7 +1,7 @@
-/* Folds of a family's table: what its steps read, make and save, and what runs again in backward. */
+/* Sets that follow from a family's table: what steps read, make and save, and what runs again in backward. */
 #include "model/family.h"
 
-/* The operands that `chosen` has a bit for. */
+/* Returns the slots of the operands that `chosen` has a bit for. */
 static slot_set operands(const int *slot, unsigned chosen)
 {
     slot_set set = 0;
@@ -33,14 +33,14 @@ slot_set family_multiplied(const family *f)
     return set;
 }
 
-/* Codes of the slots that products multiply with: in their place, or beside them. */
+/* Replaces the slots that products multiply by their FP8 slots; with_codes adds the FP8 slots. */
 static slot_set as_codes(slot_set set, slot_set multiplied)
 {
     return (set & multiplied) << SLOTS_MOST | (set & ~multiplied);
 }
 static slot_set with_codes(slot_set set, slot_set multiplied) { return set | (set & multiplied) << SLOTS_MOST; }
 
-/* A step reads what steps before it made, so one walk from the last to the first finds all that runs again. */
+/* A step reads what earlier steps made, so one walk from the last to the first finds all that runs again. */
 recomputing recomputing_of(const family *f, recompute_mask policy, bool codes)
 {
     slot_set multiplied = codes ? family_multiplied(f) : 0, lacking = with_codes(dropped(f, policy), multiplied);

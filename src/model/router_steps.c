@@ -1,4 +1,4 @@
-/* Tokens choose two experts each; and the memory that the steps of a mixture of experts share. */
+/* Routing of tokens to two experts each, and the memory that the steps of a mixture of experts share. */
 #include "base/memory.h"
 #include "machine/queue/submit.h"
 #include "model/step_call.h"
@@ -17,7 +17,7 @@ tensor routed_statistics_shape(const rank_extents *n)
 
 /* ---- memory ---- */
 
-/* Strip j of tensor rank t is the positions [j s/K + t s/(K T), + s/(K T)) of its context rank's. */
+/* Strip j of tensor rank t has the positions [j s/K + t s/(K T), + s/(K T)) of its context rank. */
 int64_t mixture_position(const capacity_groups *g, int64_t sequence, int rank, int64_t i)
 {
     int64_t strip = sequence / g->context / g->strips, run = strip / g->tensor;
@@ -26,7 +26,7 @@ int64_t mixture_position(const capacity_groups *g, int64_t sequence, int rank, i
     return zigzag_position(&z, i / run * strip + rank % g->tensor * run + i % run);
 }
 
-/* Local rows of the ranks whose groups a single rank stands for, as they lie there. */
+/* Writes the local rows in the order of the ranks that a single rank stands for. */
 static void write_order(const bench_case *c, int32_t *order)
 {
     const capacity_groups *g = &c->capacity_groups;
@@ -48,7 +48,7 @@ static void open_order(workspace *w, arena *a)
     free(order);
 }
 
-/* What routers of a check model compute and decide is looked at after each step. */
+/* Takes memory for what a check model's routers compute and choose, which is read after each step. */
 static void open_records(workspace *w, arena *a)
 {
     mixture *x = &w->experts;
@@ -103,7 +103,7 @@ static void open_mixture(workspace *w, arena *a)
 
 enum { ROUTER_LOGITS, CHOSEN, WEIGHTED, PLACED, SOURCES, ROUTED };
 
-/* Among the layers of the stage. */
+/* Returns the number of the layer in the stage. */
 static int64_t layer_at(const mixture *x, int64_t layer)
 {
     int64_t before = 0;
@@ -125,7 +125,7 @@ static tensor choices_of(const step_call *c)
     return mixture_choices(x, x->microbatch, layer_at(x, c->layer));
 }
 
-/* Counts and probabilities become those of whole sequences, beside what computes next. */
+/* Sums counts and probabilities over whole sequences, next to later computation. */
 static void count_whole(step_call *c, tensor statistics)
 {
     mixture *x = &c->work->experts;
@@ -164,7 +164,7 @@ static tensor load_of(const step_call *c)
     return tensor_2d(x.data, x.type, x.dim[1], x.dim[2]);
 }
 
-/* E coef / (T^2 k), of a sequence's T tokens with k choices each, in the mean over the sequences of the batch. */
+/* Returns E coef / (T^2 k), for sequences of T tokens with k choices each; a mean over the batch's sequences. */
 static float balance_of(const bench_case *c)
 {
     double tokens = (double)c->model.sequence;
@@ -172,7 +172,7 @@ static float balance_of(const bench_case *c)
                    (tokens * tokens * (double)c->model.active * (double)c->global_batch));
 }
 
-/* The context ranks know the same of a sequence: the first of them reports it. */
+/* The context ranks know the same about a sequence, so only the first reports it. */
 static void route_backward(step_call *c)
 {
     workspace *w = c->work;

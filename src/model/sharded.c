@@ -1,4 +1,4 @@
-/* Units gathered in the order of their use, and gradients' buffers. */
+/* Units gathered in the order of their use, and buffers of gradients. */
 #include "model/sharded.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -9,8 +9,8 @@ enum { NO_UNIT = -1 };
 
 static bucket *bucket_at(const sharded *s, int i) { return &s->params->buckets[i]; }
 
-/* The unit that a place of the network uses; layer: of the model, or NO_LAYER. The head of a table that is looked up
- * here too has no weights of its own. */
+/* Returns the unit that a place of the network uses; layer: of the model, or NO_LAYER. A head that shares the table of
+ * an embedding on this stage has no separate weights. */
 static int unit_of(const sharded *s, unsigned place, int64_t layer)
 {
     if (place == AT_LOSS && s->params->head) place = AT_EMBEDDING;
@@ -22,14 +22,14 @@ static int unit_of(const sharded *s, unsigned place, int64_t layer)
     return NO_UNIT;
 }
 
-/* A unit that follows itself is used on. */
+/* A unit that follows itself stays in use. */
 static void add_use(sharded *s, int unit)
 {
     if (unit == NO_UNIT || (s->length && s->order[s->length - 1] == unit)) return;
     s->order[s->length++] = unit;
 }
 
-/* Backward the embedding's weights are not used. */
+/* Backward does not use the embedding's weights. */
 static void add_action(sharded *s, const schedule_action *a, const chunk_extent *e)
 {
     bool forward = a->verb == FORWARD;
@@ -66,7 +66,7 @@ static dtype microbatch_type(const sharded *s, const bucket *b)
     return kept_type(s->params->row[b->first_param].rule.kept.microbatch);
 }
 
-/* As large as the largest unit; the largest bucket; its part. */
+/* Takes buffers as large as the largest unit, the largest bucket, and its part. */
 static void take_buffers(sharded *s, arena *a)
 {
     int64_t unit = 0, elements = 0, part = 0;
@@ -99,7 +99,7 @@ void sharded_close(sharded *s) { free(s->order); }
 
 /* ---- weights ---- */
 
-/* The buffer that holds the unit; else the one wanted least long, which the queue waits for. */
+/* Returns the buffer that holds the unit; else the one that was needed longest ago, for which the queue waits. */
 static weight_buffer *buffer_for(sharded *s, int unit)
 {
     weight_buffer *oldest = s->weight;
@@ -158,7 +158,7 @@ void sharded_reach(sharded *s, const bucket *b)
 
 /* ---- gradients ---- */
 
-/* What no row covers is zero, or the padding of the sum would not be. */
+/* Clears what no row covers, because the padding of the sum must be zero. */
 static void clear_padding(const sharded *s, const bucket *b, queue *q)
 {
     const param *last = &s->params->row[b->first_param + b->params - 1];

@@ -1,4 +1,4 @@
-/* A stage's memory, and its verbs in the order of the network. */
+/* A stage's memory, and its functions in the order of the network. */
 #include "model/stage.h"
 #include "base/memory.h"
 #include "machine/queue/submit.h"
@@ -10,7 +10,7 @@ static void open_chunks(stage *s, int stage_number)
     for (int i = 0; i < chunks; i++) s->chunk[i] = chunk_of(s->given, stage_number, i);
 }
 
-/* A check model keeps those of all microbatches: scales are looked at after each step. */
+/* A check model keeps the scales of all microbatches, because they are read after each step. */
 static int64_t most_in_flight(const bench_case *c, const schedule *order)
 {
     int64_t most = 1;
@@ -42,8 +42,8 @@ static void open_boundary(boundary *b, int count, tensor shape, arena *a)
     for (int i = 0; i < count; i++) b->buffer[i].tensor = tensor_taken(a, ACTIVATIONS, shape);
 }
 
-/* A stage alone needs one gradient and no output. With neighbours an output is sent while the next is made, and a
- * gradient is received and another sent while the one between is replaced. */
+/* A stage alone needs one gradient and no output. With neighbours, one output is sent while the next is made; one
+ * gradient is received and another sent while a third is replaced. */
 static void open_boundaries(stage *s, arena *a)
 {
     bool alone = s->given->layout.degree[AXIS_PIPELINE] == 1;

@@ -1,4 +1,4 @@
-/* What steps work with. */
+/* The workspace of steps, their operands and their parameters. */
 #include "model/step_call.h"
 
 static void open_gradients(workspace *w, arena *a)

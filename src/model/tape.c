@@ -13,8 +13,8 @@ bool tape_received(const chunk_extent *chunk, const schedule_action *a)
     return (a->verb == FORWARD && !e->has_embedding) || (a->verb == BACKWARD && !e->has_loss);
 }
 
-/* What the schedule has in flight at most: layers, and residual streams: one a layer, or the head's input; one is taken
- * ahead where the next forward's is received. */
+/* Most that the schedule has in flight: layers; residual streams, one for each layer or for the head's input. One more
+ * is taken ahead if the next forward's input is received. */
 typedef struct {
     int64_t layers, residuals;
 } flight;
@@ -59,7 +59,7 @@ static tape_chunk open_chunk(const chunk_extent *e, int64_t live)
     return c;
 }
 
-/* A slot of all layers in flight. */
+/* Takes memory for a slot of all layers in flight. */
 static void open_slot(tape *t, const tape_layout *layout, int slot, arena *a)
 {
     tensor shape = layout->shape[slot];

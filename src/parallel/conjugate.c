@@ -1,4 +1,4 @@
-/* Conjugate pairs. */
+/* Conjugate pairs of transfers. */
 #include "parallel/conjugate.h"
 #include "machine/queue/submit.h"
 
@@ -32,7 +32,7 @@ tensor sequence_gather(const sequence_parallel *p, const char *name, tensor part
     return sequence_gather_end(p, &x, p->queues.compute);
 }
 
-/* Sends the partial sums of strip j when they are computed. */
+/* Sends the partial sums of strip j after they are computed. */
 static mark send_strip(const sequence_parallel *p, const char *name, const scattered_sum *x, int j)
 {
     const queues *l = &p->queues;
@@ -40,8 +40,8 @@ static mark send_strip(const sequence_parallel *p, const char *name, const scatt
     return submit(l->tensor, name, all_to_all_op(p->ranks, strip(p, x->parts, j), strip(p, x->partial, j)));
 }
 
-/* Adds the parts of each strip when they have arrived, on the compute queue. On the tensor queue a sum would wait for
- * the running product, and the next strip's transfer for the sum. */
+/* Adds the parts of each strip when they have arrived. The sums are on the compute queue, because on the tensor queue a
+ * sum would wait for the running product, and the next strip's transfer for the sum. */
 static void add_strips(const sequence_parallel *p, const char *name, const scattered_sum *x, const mark *arrived)
 {
     queue *q = p->queues.compute;

@@ -1,4 +1,4 @@
-/* Partial products of several tensor ranks, made by one. */
+/* Partial products of several tensor ranks, computed by one. */
 #include "parallel/imitation.h"
 #include "machine/queue/submit.h"
 
@@ -12,7 +12,7 @@ scattered_sum imitation_open(const sequence_parallel *p, tensor shape, arena *a)
                                                   tensor_2d(NULL, shape.type, p->imitated, tensor_elements(&shape))) };
 }
 
-/* Every row is the bias. */
+/* Returns a view in which every row is the bias. */
 static tensor repeated(tensor bias, tensor like)
 {
     like.data = bias.data;
@@ -26,7 +26,7 @@ static op product(tensor c, access_mode how, tensor a, tensor b)
     return a.dims == 2 ? matmul_op(c, how, a, b) : grouped_matmul_op(c, how, a, b);
 }
 
-/* FP32 sums over the columns of one rank. */
+/* Computes the FP32 sums over the columns of one rank. */
 static void multiply_one(const sequence_parallel *p, const char *name, const imitated_product *x, int rank)
 {
     queue *q = p->queues.compute;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Rank distance of neighbours along an axis. */
+/* Returns the distance in ranks between neighbours along an axis. */
 static int axis_stride(const mesh_layout *l, mesh_axis axis)
 {
     int stride = 1;
@@ -13,7 +13,7 @@ static int axis_stride(const mesh_layout *l, mesh_axis axis)
     return stride;
 }
 
-/* The ranks that differ from m's in the axes of the set only, outermost axis slowest. */
+/* Returns the group of ranks that differ from m's only in the axes of the set; the outermost axis varies slowest. */
 static group group_over(const mesh *m, const char *name, unsigned set)
 {
     group g = { .axis = name, .size = 1, .first = m->rank, .handle = -1, .handle_step = 1 };
@@ -28,7 +28,7 @@ static group group_over(const mesh *m, const char *name, unsigned set)
     return g;
 }
 
-/* Stage p's successor, or -1. */
+/* Returns the stage after stage p, or -1. */
 static int next_stage(const mesh_layout *l, int p)
 {
     int stages = l->degree[AXIS_PIPELINE];
@@ -42,7 +42,7 @@ static int previous_stage(const mesh_layout *l, int p)
     return next_stage(l, l->degree[AXIS_PIPELINE] - 1) == 0 ? l->degree[AXIS_PIPELINE] - 1 : -1;
 }
 
-/* From stage to stage, one of which is this rank's; alone if one of them is not there. */
+/* Returns the link between two stages, one of which is this rank's; a group of one if a stage does not exist. */
 static group link_between(const mesh *m, fabric_channel channel, int from, int to)
 {
     const group *pipeline = &m->axis[AXIS_PIPELINE];
@@ -69,9 +69,9 @@ static void make_links(mesh *m)
     m->link[LINK_BACKWARD_OUT] = link_between(m, CHANNEL_BACKWARD, own, previous);
 }
 
-/* Groups with a communicator. Data ranks meet in `gradient` only, so that axis has none. Groups over the same ranks
- * share one, and are told apart by their channels. The pipeline's is for the loss and on the host for its
- * links, which on GPUs have their own. */
+/* Groups with a communicator. Data ranks only meet in `gradient`, so that axis has none. Groups over the same ranks
+ * share a communicator and differ in their channels. The pipeline's is for the loss and, on the host, for the links,
+ * which have separate ones on GPUs. */
 typedef struct {
     group *g;
     unsigned set;
@@ -94,8 +94,8 @@ static void list_connected(mesh *m, connected_group list[CONNECTED])
     memcpy(list, all, sizeof all);
 }
 
-/* The split of the world into such groups: the layout and the axes of more than one rank. False if there is nothing to
- * split. */
+/* Writes a name for the world's split into such groups: the layout and the axes with more than one rank. Returns false
+ * if there is nothing to split. */
 static bool split_name(const mesh_layout *l, unsigned set, char name[SPLIT_NAME])
 {
     unsigned axes = 0;
@@ -109,7 +109,7 @@ static bool split_name(const mesh_layout *l, unsigned set, char name[SPLIT_NAME]
 static machine_kind machine_of(const mesh *m) { return m->on == MESH_ON_CUDA ? MACHINE_CUDA : MACHINE_HOST; }
 mesh_connection mesh_on(machine_kind kind) { return kind == MACHINE_CUDA ? MESH_ON_CUDA : MESH_ON_HOST; }
 
-/* Collective: the same groups in the same order on every rank of the world. */
+/* Connects the same groups in the same order on every rank of the world (collective). */
 static void connect_groups(mesh *m)
 {
     connected_group list[CONNECTED];
@@ -122,9 +122,9 @@ static void connect_groups(mesh *m)
     }
 }
 
-/* Transfers of two links must not wait for each other, so on GPUs each has a communicator of its own. A split of the
- * world has one place for a rank: links of one channel between even stages and the next, odd ones and the next, the
- * last and the first. */
+/* Splits of the world into links. On GPUs each link has a separate communicator, because transfers of two links must
+ * not wait for each other. A rank has one place in a split, so the links of a channel need three splits: from even
+ * stages to the next, from odd stages to the next, from the last stage to the first. */
 typedef enum { FROM_EVEN, FROM_ODD, CLOSING, LINK_SPLITS } link_split;
 
 static link_split split_of_link(const mesh *m, int link)
@@ -135,7 +135,7 @@ static link_split split_of_link(const mesh *m, int link)
     return stage == stages - 1 ? CLOSING : stage % 2 ? FROM_ODD : FROM_EVEN;
 }
 
-/* This rank's link in the split, or NULL. */
+/* Returns this rank's link in the split, or NULL. */
 static group *link_in(mesh *m, fabric_channel channel, link_split split)
 {
     for (int i = 0; i < LINKS; i++)
@@ -143,7 +143,7 @@ static group *link_in(mesh *m, fabric_channel channel, link_split split)
     return NULL;
 }
 
-/* False if the layout has no such links. */
+/* Writes a name for the split; returns false if the layout has no such links. */
 static bool link_split_name(const mesh_layout *l, fabric_channel channel, link_split split, char name[SPLIT_NAME])
 {
     static const char *const words[] = { "even", "odd", "last" };
@@ -160,7 +160,7 @@ static bool reversed_name(const mesh_layout *l, char name[SPLIT_NAME])
     return d[AXIS_CONTEXT] > 1;
 }
 
-/* Expert ranks follow one another in data x context, those that hold the same experts are `expert` apart. */
+/* Makes the groups of experts: ranks adjacent in data x context; ranks with the same experts are `expert` apart. */
 static void make_experts(mesh *m)
 {
     const mesh_layout *l = &m->layout;
@@ -173,7 +173,7 @@ static void make_experts(mesh *m)
     m->expert_gradient.channel = CHANNEL_EXPERTS;
 }
 
-/* The splits of the world into them; false if there is nothing to split. */
+/* Writes a name for the world's split into them; returns false if there is nothing to split. */
 static bool experts_name(const mesh_layout *l, const group *g, char name[SPLIT_NAME])
 {
     const int *d = l->degree;
@@ -202,7 +202,7 @@ static void disconnect_experts(const mesh *m)
 enum { LINK_CHANNELS = 2 };
 static const fabric_channel link_channels[LINK_CHANNELS] = { CHANNEL_FORWARD, CHANNEL_BACKWARD };
 
-/* On GPUs, where members have the order of their communicator. */
+/* Connects the reversed group, only on GPUs, where members have the order of their communicator. */
 static void connect_reversed(mesh *m)
 {
     char name[SPLIT_NAME];

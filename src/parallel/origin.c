@@ -1,4 +1,4 @@
-/* Origins. */
+/* Origins of operations. */
 #include "parallel/origin.h"
 
 origin origin_step(machine *m, int64_t step, phase p)

@@ -4,26 +4,26 @@
 
 typedef struct {
     machine *machine;
-    bool overlap;       /* communication beside computation */
+    bool overlap;       /* communication runs next to computation */
     queue *compute;     /* kernels, products, and the sums over tensor ranks */
-    queue *weight;      /* products that are weight gradients; compute itself, if they have no queue of their own */
+    queue *weight;      /* products for weight gradients; `compute` if they have no separate queue */
     queue *tensor;      /* transfers of the tensor axis */
-    queue *gradient;    /* gradients summed and weights gathered over data, shard and context ranks */
-    queue *context;     /* transfers of the context axis, and the sums of what they bring */
+    queue *gradient;    /* sums of gradients and gathers of weights over data, shard and context ranks */
+    queue *context;     /* transfers of the context axis, and sums of what they bring */
     queue *link[LINKS]; /* activations and gradients between pipeline stages, one for each link */
 } queues;
 
 queues queues_open(machine *m, bool overlap, bool weight_queue);
-/* A transfer between computations: it follows those submitted, and those to come wait for it. */
+/* Submits a transfer between computations: it follows the earlier ones, and later ones wait for it. */
 void queues_transfer(const queues *l, queue *on, const char *name, op o);
-/* out = own part of the sum over ranks of partial, which is added in FP32 in rank order and rounded once. parts, as
- * large as partial and of its type: where all ranks' own parts arrive. */
+/* Operands of out = own part of the sum over ranks of partial, which is added in FP32 in rank order and rounded once.
+ * parts: buffer in which all ranks' own parts arrive, as large as partial and of its type. */
 typedef struct {
     tensor partial, parts, out;
 } scattered_sum;
-/* Behind what was computed, on a queue of transfers; without overlap what computes next waits for it. */
+/* Submits the sum to a queue of transfers after earlier computation. Without overlap, later computation waits. */
 mark queues_scatter_sum(const queues *l, queue *on, const char *name, group *g, scattered_sum x);
-/* x = sum over the ranks of the group, in place, between computations. */
+/* Sets x = sum over the ranks of the group, in place, between computations. */
 void queues_all_reduce(const queues *l, queue *on, const char *name, group *g, tensor x);
-/* Without overlap: what computes next waits for the mark of a transfer that nothing needs yet. */
+/* Without overlap, lets later computation wait for the mark of a transfer that nothing needs yet. */
 void queues_wait_unless_overlap(const queues *l, mark m);

@@ -1,6 +1,5 @@
-/* What shows that sums over ranks are right: totals of each gradient before and after its sum, which a sum conserves,
- * and digests of weights that several ranks hold. Who compares them: bench/check/conservation.c,
- * bench/check/replicas.c. */
+/* Evidence that sums over ranks are right: totals of each gradient before and after its sum, which a sum conserves, and
+ * digests of weights that several ranks hold. bench/check/conservation.c and bench/check/replicas.c compare them. */
 #include "base/random.h"
 #include "train/trainer.h"
 
@@ -66,7 +65,7 @@ mark conserve_after(trainer *t, queue *q, const bucket *b, bucket_sum which, ten
     return add_up(t, q, x, conserved_at(t, b, which, AFTER_SUM), args);
 }
 
-/* Drawn from seed and step, the same on all ranks. */
+/* The draw depends on seed and step only, so it is the same on all ranks. */
 int64_t conserved_microbatch(const trainer *t)
 {
     uint64_t draw = mix64((uint64_t)t->given->seed << 32 ^ (uint64_t)t->steps);
@@ -82,7 +81,7 @@ void trainer_totals(const trainer *t, int64_t step, double *to)
 
 /* ---- digests ---- */
 
-/* Is the whole of it, as gathered last, still in its buffer? */
+/* Returns whether the bucket's last gathered weights are still in their buffer. */
 static bool is_whole(const trainer *t, const bucket *b)
 {
     const weight_buffer *w = t->stage.sharded.weight;

@@ -1,4 +1,4 @@
-/* What a mixture of experts reports of a step: balance loss, and the load of each expert of each layer. */
+/* Report of a mixture of experts in a step: balance loss, and the load of each expert of each layer. */
 #include "base/memory.h"
 #include "train/trainer.h"
 #include <math.h>
@@ -24,8 +24,8 @@ void experts_begin(trainer *t)
     submit(t->queues.compute, "load", fill_op(mixture_of(t)->load, 0.0));
 }
 
-/* Every stage has layers of its own, every data and shard rank sequences; the context ranks' first has reported for
- * all. */
+/* Sums over stages, which have different layers, and over data and shard ranks, which have different sequences. Context
+ * ranks know the same; only the first has reported. */
 void experts_report(trainer *t, int64_t slot)
 {
     if (!has_experts(t)) return;

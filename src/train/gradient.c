@@ -1,8 +1,9 @@
-/* Gradients as they become done: summed over ranks on their own queue while backward goes on; then their norm. */
+/* Gradients: each is summed over ranks on a separate queue as soon as it is complete, during backward. Then their
+ * norm. */
 #include "parallel/origin.h"
 #include "train/trainer.h"
 
-/* Partial sums are added up in their own format and rounded once; in place where that is the gradient's. */
+/* Adds partial sums in their own format and rounds them once; in place if the gradient has that format. */
 static void sum_partial(trainer *t, bucket *b)
 {
     conserve_before(t, t->queues.compute, b, SUM_OF_HOLDERS, b->partial);
@@ -12,7 +13,7 @@ static void sum_partial(trainer *t, bucket *b)
         submit(t->queues.compute, "gain_gradients", copy_op(b->gradient, WRITE, b->partial));
 }
 
-/* A microbatch's, over the shard ranks: this rank's part of the sum, rounded once, is added to those before. */
+/* Sums a microbatch's gradient over the shard ranks: this rank's part is rounded once and added to earlier ones. */
 static void sum_microbatch(trainer *t, bucket *b, queue *q)
 {
     queue *g = t->queues.gradient;
@@ -28,7 +29,7 @@ static void sum_microbatch(trainer *t, bucket *b, queue *q)
     sharded_give_gradient(&t->stage.sharded, b, sent);
 }
 
-/* A step's, of what is whole on every rank. */
+/* Sums a step's gradient that is whole on every rank. */
 static void sum_step(trainer *t, bucket *b, queue *q)
 {
     queue *g = t->queues.gradient;
@@ -41,7 +42,7 @@ static void sum_step(trainer *t, bucket *b, queue *q)
     b->reduced = conserve_after(t, g, b, SUM_OF_PARTS, part_held(b, b->gradient));
 }
 
-/* Over the ranks that hold the same part. */
+/* Sums over the ranks that hold the same part. */
 static void sum_copies(trainer *t, bucket *b, queue *q)
 {
     queue *g = t->queues.gradient;
@@ -64,8 +65,9 @@ void gradient_reduce(void *listener, bucket *b, queue *q)
     origin_restore(t->machine, before);
 }
 
-/* All stages take part, as their transfers are numbered. The last stage has its gradient long before the first one has,
- * so the exchange follows all of backward: a kernel that waits would hold SMs that products need. */
+/* Exchanges a tied embedding's gradients between the first and the last stage. All stages take part, because transfers
+ * are numbered. The last stage has its gradient long before the first, so the exchange follows all of backward: a
+ * waiting kernel would hold SMs that products need. */
 static void exchange_ends(trainer *t, bucket *b)
 {
     group *stages = &t->mesh->axis[AXIS_PIPELINE];
@@ -77,7 +79,7 @@ static void exchange_ends(trainer *t, bucket *b)
     queue_wait(t->queues.compute, submit(t->queues.gradient, "tied_gradients", exchange_op(stages, both, b ? 2 : 0)));
 }
 
-/* The sum of two is the same in either order: both ends have the same bits. */
+/* Adds the two gradients. The order does not matter, so both ends have the same bits. */
 void gradient_tie(trainer *t)
 {
     bucket *b = t->stage.params.looked_up, *head = t->stage.params.head;
@@ -99,14 +101,14 @@ void gradient_norm(trainer *t)
     queue *q = l->compute;
     param_table *p = &t->stage.params;
     submit(q, "norm", fill_op(t->squares, 0.0));
-    for (int i = p->bucket_count - 1; i >= 0; i--) { /* as backward completed them */
+    for (int i = p->bucket_count - 1; i >= 0; i--) { /* in the order in which backward completed them */
         bucket *b = &p->buckets[i];
         queue_wait(q, b->reduced);
         if (p->norm == &t->mesh->all ? bucket_first_owner(b) : bucket_counts(b))
             submit(q, "norm", square_sum_op(gradient_shard(b), t->squares));
     }
     queues_all_reduce(l, l->gradient, "norm", p->norm, t->squares);
-    submit(q, "loss", sum_op(t->loss, WRITE, t->stage.loss)); /* zero but on the last stage */
+    submit(q, "loss", sum_op(t->loss, WRITE, t->stage.loss)); /* zero except on the last stage */
     queues_all_reduce(l, l->gradient, "loss", &t->mesh->gradient, t->loss);
     queues_all_reduce(l, l->gradient, "loss", &t->mesh->axis[AXIS_SHARD], t->loss);
     queues_all_reduce(l, l->gradient, "loss", &t->mesh->axis[AXIS_PIPELINE], t->loss);

@@ -1,4 +1,4 @@
-/* Measuring and building. */
+/* Measure of a case on paper, and its trainer in memory. */
 #include "train/measure.h"
 #include "base/memory.h"
 #include "machine/prove/prove.h"
@@ -8,7 +8,7 @@ enum { MEASURED_STEPS = 2 }; /* the second step waits for the weights that the f
 
 static size_t padded(size_t bytes) { return (bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT; }
 
-/* Steps are alike: the tally keeps the last one. A calibration has none. */
+/* Keeps the tally of the last step, because steps are alike. A calibration has no tally. */
 static void measure_steps(measure *r, trainer *t)
 {
     if (t->given->calibrates) {
@@ -58,7 +58,7 @@ static measure measure_trainer(const bench_case *c, mesh *m, const trainer_optio
     return r;
 }
 
-/* Delayed scaling: the amaxes of FP8's first step are those of a BF16 one. */
+/* Returns the BF16 case that calibrates delayed scaling: its amaxes are those of FP8's first step. */
 static bench_case calibration_of(const bench_case *c, const trainer_options *o)
 {
     bench_case bf16 = *c;
@@ -71,12 +71,12 @@ static bench_case calibration_of(const bench_case *c, const trainer_options *o)
 
 static trainer_options without_fault(const trainer_options *o) { return (trainer_options){ .machine = o->machine }; }
 
-/* One trainer follows the other: a rank has the memory of the larger. */
+/* The two trainers run one after the other, so a rank needs the memory of the larger. */
 static void add_calibration(measure *r, const bench_case *c, mesh *m, const trainer_options *o)
 {
     bench_case bf16 = calibration_of(c, o);
     trainer_options plain = without_fault(o);
-    plain.machine.keeps_order = false; /* of a step, not of what finds its first scales */
+    plain.machine.keeps_order = false; /* the order kept is a step's, not the calibration's */
     r->calibration = allocate(1, sizeof *r->calibration, "a measure");
     *r->calibration = measure_trainer(&bf16, m, &plain);
     hazard_report_add(&r->hazards, &r->calibration->hazards);
@@ -98,8 +98,8 @@ void measure_free(measure *r)
     free(r->calibration);
 }
 
-/* The ranks of these groups lie alike, so copy engines may make their transfers. In a run whose bits must repeat, the
- * sums over data ranks stay out of windows; the environment keeps those of the other groups out of the switch. */
+/* Ranks of these groups have their collectives at equal offsets, so copy engines may transfer. If bits must repeat,
+ * sums over data ranks stay out of windows, and the environment keeps sums of other groups out of the NVLink switch. */
 static void *take_memory(const measure *r, mesh *m, machine_kind kind)
 {
     group *const of[] = {
@@ -152,15 +152,15 @@ static void build(trainer *t, const bench_case *c, mesh *m, const trainer_option
     t->parameters = r->parameters;
 }
 
-/* What a calibration leaves to the trainer whose scales it finds. */
+/* Results of a calibration for the trainer whose scales it finds. */
 typedef struct {
-    int32_t *amax, *choices; /* as first_amax; as mixture.choices of a check model's experts, else NULL */
+    int32_t *amax, *choices; /* as first_amax; as mixture.choices of a check model's experts, or NULL */
     hazard_report hazards;
 } calibrated;
 
 static int32_t *integers(int64_t n) { return allocate(n, sizeof(int32_t), "a calibration"); }
 
-/* Gradients of the first step's whole batch, without an update. */
+/* Computes the gradients of the first step's whole batch, without an update. */
 static calibrated calibrate(const bench_case *c, mesh *m, const trainer_options *o, const measure *r)
 {
     bench_case bf16 = calibration_of(c, o);

@@ -1,9 +1,9 @@
-/* The optimizer: one AdamW operation per bucket on this rank's shard, then the weights gathered where they are sharded;
- * and the first values of what it owns. */
+/* The optimizer: one AdamW operation for each bucket on this rank's shard, then a gather of the weights where they are
+ * sharded; and the initial values of what this rank owns. */
 #include "base/random.h"
 #include "train/trainer.h"
 
-/* `count` elements of a row from local element `first`, all in one matrix row or whole matrix rows. */
+/* Initializes `count` elements of a row from local element `first`: all in one matrix row, or whole matrix rows. */
 static void initialize_block(trainer *t, const param *p, tensor values, int64_t first, int64_t count)
 {
     int64_t columns = p->part.columns < count ? p->part.columns : count;
@@ -18,7 +18,7 @@ static void initialize_block(trainer *t, const param *p, tensor values, int64_t 
            initialize_op(tensor_2d(values.data, values.type, count / columns, columns), &args));
 }
 
-/* A fragment is the end of one matrix row, whole rows, the beginning of another; each may be empty. */
+/* A fragment is the end of one matrix row, whole rows, and the beginning of another; each may be empty. */
 static void initialize_fragment(trainer *t, const param *p, tensor values, fragment f)
 {
     int64_t columns = p->part.columns;
@@ -31,7 +31,7 @@ static void initialize_fragment(trainer *t, const param *p, tensor values, fragm
     }
 }
 
-/* Of the elements that this rank owns, `count` from element `first` of the bucket. */
+/* Returns the operands for `count` elements that this rank owns, from element `first` of the bucket. */
 static adamw_operands operands_of(const trainer *t, const bucket *b, int64_t first, int64_t count)
 {
     int64_t at = first - b->shard_first;
@@ -44,7 +44,7 @@ static adamw_operands operands_of(const trainer *t, const bucket *b, int64_t fir
     return x;
 }
 
-/* Codes: rows of the table from `row` to before `end`, which have one scale. */
+/* Updates FP8 values: the rows of the table in [row, end), which have one scale. */
 static void update_codes(trainer *t, const bucket *b, adamw_rule rule, int row, int end)
 {
     const param *p = &t->stage.params.row[row], *last = &t->stage.params.row[end - 1];
@@ -78,8 +78,8 @@ static void update_values(trainer *t, const bucket *b, adamw_rule rule)
     }
 }
 
-/* What this rank owns of the weights becomes that of the masters. Codes are made at a rate of 0, by a rule that leaves
- * the moments as they are. */
+/* Sets the weights that this rank owns from the masters. FP8 values are made by an update with rate 0 and a rule that
+ * keeps the moments. */
 static void follow_masters(trainer *t, const bucket *b)
 {
     static const adamw_rule nothing = { .beta1 = 1.0f, .beta2 = 1.0f, .epsilon = 1.0f };
@@ -108,7 +108,7 @@ static void initialize_bucket(trainer *t, bucket *b)
     follow_masters(t, b);
 }
 
-/* Rows from `row` to before `end`, which are one matrix. */
+/* Transposes the rows in [row, end), which are one matrix. */
 static mark transpose_matrix(trainer *t, const bucket *b, queue *q, int row, int end)
 {
     const param *p = &t->stage.params.row[row];
@@ -118,7 +118,7 @@ static mark transpose_matrix(trainer *t, const bucket *b, queue *q, int row, int
     return submit(q, "weights", transpose_op(tensor_2d(to.data, E4M3, k, n), tensor_2d(codes.data, E4M3, n, k)));
 }
 
-/* The copies that backward multiplies with, where the codes have come together. */
+/* Makes the copies that backward multiplies with, after the FP8 values were gathered. */
 static mark transpose_codes(trainer *t, const bucket *b, queue *q)
 {
     mark done = queue_mark(q);
@@ -137,8 +137,8 @@ static mark gather(trainer *t, group *g, tensor x)
     return done;
 }
 
-/* What this rank holds, from who owns it. The next step's first use of the bucket waits for it (weight_borrow), or, of
- * a part, its first gathering. */
+/* Gathers the weights that this rank holds from their owners. The next step's first use of the bucket waits for it
+ * (weight_borrow); if the bucket is a part, its first gather does. */
 static void gather_weights(trainer *t, bucket *b)
 {
     mark done = queue_mark(t->queues.compute);
@@ -176,7 +176,7 @@ static void follow_all(trainer *t, bool codes_alone)
     }
 }
 
-/* The next step sets its rate itself. */
+/* The rate of 0 stays only until the next step sets its own. */
 void optimizer_encode(trainer *t)
 {
     double scalars[STEP_SCALARS];

@@ -1,11 +1,11 @@
-/* The runner of schedules: the list says what, this says to whom. The input of an action is received one action ahead,
- * its output sent behind it, each link on a queue of its own, so that transfers run beside the computation of other
- * actions. Without overlap nothing is received ahead. A sender waits for what it sent only when it needs that buffer
- * again: interleaved stages that waited for every send would wait in a circle. */
+/* Runner of schedules: the list has the actions, this file adds their transfers. An action's input is received one
+ * action ahead and its output sent after it, each link on a separate queue, so that transfers run next to the
+ * computation of other actions. Without overlap nothing is received ahead. A sender waits for a send only when it needs
+ * that buffer again: interleaved stages that waited for every send would wait in a circle. */
 #include "parallel/origin.h"
 #include "train/trainer.h"
 
-/* An activation on its way to a chunk, or a gradient. */
+/* An activation or a gradient on its way to a chunk. */
 typedef struct {
     mark arrived;
     boundary_buffer *gradient;
@@ -26,13 +26,13 @@ static mark send(trainer *t, mesh_link link, const char *name, tensor from)
     return submit(q, name, exchange_op(&t->mesh->link[link], &one, 1));
 }
 
-/* What is submitted next is of that action. */
+/* Sets the origin of what is submitted next to this action. */
 static void enter(trainer *t, const schedule_action *a)
 {
     origin_microbatch(t->machine, a->verb == FORWARD ? PHASE_FORWARD : PHASE_BACKWARD, a->chunk, a->microbatch);
 }
 
-/* Submits the receiving of what action i works on; a place on the tape is free when all that was submitted is done. */
+/* Submits the receive of action i's input. A place on the tape is free when all that was submitted is done. */
 static arrival receive_for(trainer *t, int64_t i)
 {
     const schedule_action *a = &t->schedule.action[i];
@@ -51,7 +51,7 @@ static arrival receive_for(trainer *t, int64_t i)
     return r;
 }
 
-/* What was received is first read by a kernel, or gathered over the tensor ranks. */
+/* Makes both queues wait: what was received is first read by a kernel, or gathered over the tensor ranks. */
 static void wait_for(trainer *t, const arrival *in)
 {
     queue_wait(t->queues.compute, in->arrived);
@@ -83,13 +83,13 @@ static void backward(trainer *t, const schedule_action *a, const arrival *in)
                                                      : send(t, LINK_BACKWARD_OUT, "gradient", b->tensor);
 }
 
-/* Gradients wait at once for the step before: by the first of them the hazard checker may have forgotten what that
- * followed. */
+/* Backward links wait for the previous step at once: by the first gradient, the hazard checker may have forgotten what
+ * that step followed. */
 void pipeline_submit(trainer *t)
 {
     const int ahead = t->queues.overlap ? 1 : 0;
     queue_follow(t->queues.link[LINK_BACKWARD_IN], t->queues.compute);
-    arrival in[2] = { { .gradient = NULL } }; /* of action i: in[i mod 2] */
+    arrival in[2] = { { .gradient = NULL } }; /* input of action i: in[i mod 2] */
     if (ahead) in[0] = receive_for(t, 0);
     for (int64_t i = 0; i < t->schedule.length; i++) {
         const schedule_action *a = &t->schedule.action[i];

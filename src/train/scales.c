@@ -1,5 +1,5 @@
-/* FP8's scales from step to step: all ranks' amaxes enter the history, and the next step's scales follow; of current
- * scaling those that they would make are reported. */
+/* FP8's scales from step to step: all ranks' amaxes enter the history, and the next step's scales follow from it. With
+ * current scaling, the scales that the amaxes would give are reported. */
 #include "base/fp8.h"
 #include "base/memory.h"
 #include "train/trainer.h"
@@ -30,7 +30,7 @@ void scales_close(trainer *t)
     free(t->count);
 }
 
-/* Those that follow from the amaxes of the step and, delayed, of those before. */
+/* Computes the scales from the amaxes of the step and, with delayed scaling, of earlier steps. */
 static void follow(trainer *t, tensor scales)
 {
     const fp8_state *f = fp8_of(t);
@@ -49,7 +49,7 @@ void scales_initialize(trainer *t)
     if (delays(t)) follow(t, f->scales);
 }
 
-/* The step before is told again, as it was: then the scales follow as they did. */
+/* Restores the amaxes of the previous step, so that the scales follow from them as they did before. */
 void scales_restore(trainer *t, const int32_t *past)
 {
     const fp8_state *f = fp8_of(t);

@@ -1,4 +1,4 @@
-/* A trainer laid out, one training step submitted, and what it reports. */
+/* Set-up of a trainer, submission of a training step, and its report. */
 #include "train/trainer.h"
 #include "parallel/origin.h"
 

@@ -1,16 +1,16 @@
-/* Publishing what the main thread does. Its place is process state, as the thread is. */
+/* Publication of what the main thread does. The place is process-wide state, because there is one main thread. */
 #include "machine/op/activity.h"
 #include "base/clock.h"
 #include <sched.h>
 #include <string.h>
 
-/* POLLS: between two yields; of 1, 4, 8, 16, 64 the best for 2 to 8 ranks on 2 cores under Open MPI and MPICH. */
+/* Polls between two yields. 8 was the best of 1, 4, 8, 16, 64 for 2 to 8 ranks on 2 cores, with Open MPI and MPICH. */
 enum { POLLS = 8 };
-enum { LOOKS = 100000 }; /* at most 10 ms; a reader on a busy processor loses many races */
+enum { LOOKS = 100000 }; /* attempts of a reader, at most 10 ms; on a busy processor it loses many races */
 
 static activity_state alone;
 static _Atomic(activity_state *) place = &alone;
-static int depth; /* of waits */
+static int depth; /* number of nested waits */
 static unsigned polls;
 static uint64_t era;
 
@@ -43,7 +43,7 @@ void activity_store(activity_cell *c, const activity *e)
     atomic_thread_fence(memory_order_release);
 }
 
-/* Reads the half that is not being written, again if the writer came back to it; LOOKS times at most. */
+/* Reads the half that is not being written, and again if the writer has come back to it; at most LOOKS times. */
 void activity_load(activity_cell *c, activity *e)
 {
     uint64_t word[ACTIVITY_WORDS];
@@ -57,7 +57,7 @@ void activity_load(activity_cell *c, activity *e)
     memcpy(e, word, sizeof *e);
 }
 
-/* ---- what the main thread tells ---- */
+/* ---- what the main thread publishes ---- */
 
 static activity_state *own(void) { return atomic_load_explicit(&place, memory_order_relaxed); }
 
@@ -84,7 +84,7 @@ void activity_publish(activity_state *at)
 
 void activity_allow(double seconds) { own()->allowance = seconds; }
 
-/* One thread writes it: no need to lock the bus. */
+/* Only one thread writes the count, so the bus need not be locked for an atomic addition. */
 void activity_progress(void)
 {
     activity_state *s = own();
@@ -106,7 +106,7 @@ void activity_completed(const activity *e)
     activity_progress();
 }
 
-/* A group that has no place takes one that another had. */
+/* If all places are taken, the group takes the place of another one. */
 void activity_enter(const activity *e)
 {
     activity_state *s = own();
@@ -143,7 +143,7 @@ void activity_wait_for_all(const char *what, int ranks)
 
 uint64_t activity_era(void) { return era; }
 
-/* MPICH never yields while it polls: ranks that share a core would wait for each other's time slices. */
+/* MPICH never yields while it polls: without this, ranks on one core wait for each other's time slices. */
 void activity_yield(void)
 {
     if (++polls % POLLS == 0) sched_yield();

@@ -1,15 +1,15 @@
-/* What this rank's main thread does, waits for and has completed, as plain values at a place that others read. */
+/* The state that a rank's main thread publishes for others: what it does, waits for and has completed. */
 #pragma once
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Steps in world rank from one member of a group to the next. */
+/* One dimension of a group: number of members, and the distance of their world ranks. */
 typedef struct {
     int32_t count, stride;
 } group_dim;
-/* Ranks that do something together: the first, and steps from it, the fastest first. The key is the same on all of
- * them; 0: there are none. ACTIVITY_WORLD: the key of all ranks. */
+/* A group of ranks: the first world rank, and dimensions, the fastest first. key: equal on all its ranks; 0: no group;
+ * ACTIVITY_WORLD: all ranks. */
 enum { GROUP_DIMS = 5, ACTIVITY_WORLD = 1 };
 typedef struct {
     uint64_t key;
@@ -19,19 +19,19 @@ typedef struct {
 /* Returns the world rank of a member. */
 int rank_of_member(const activity_group *g, int member);
 
-/* An operation, a call of a library or a part of the run. number: within its group, from 1; 0: none. order: grows in a
- * group, alike on all its ranks, even if numbers start anew. step, microbatch, layer -1: none. */
+/* An operation, a library call or a part of the run. number: in its group, from 1; 0: none. order: grows in a group,
+ * equal on all its ranks, even if numbers start again. step, microbatch, layer: -1 if none. */
 typedef struct {
     char kind[24], name[48], axis[16], phase[16], type[8];
     int64_t step, number, elements;
     uint64_t order;
     int32_t microbatch, layer;
     activity_group group;
-    double since; /* clock_seconds of the node; sent elsewhere: the age */
+    double since; /* clock_seconds of the node; in messages to other nodes: the age */
 } activity;
-void activity_text(char *to, uint64_t length, const char *from); /* cut where it must be, zeros behind */
+void activity_text(char *to, uint64_t length, const char *from); /* truncates, then fills with zeros */
 
-/* An activity of several words: written into the half that is not read, then the halves are swapped. */
+/* An activity that others can read at any time: the writer fills the half that is not read, then swaps the halves. */
 enum { ACTIVITY_WORDS = (sizeof(activity) + 7) / 8 };
 typedef struct {
     _Atomic uint64_t version, word[2][ACTIVITY_WORDS];
@@ -39,7 +39,7 @@ typedef struct {
 void activity_store(activity_cell *c, const activity *a);
 void activity_load(activity_cell *c, activity *a);
 
-/* What is published, with plain stores of the main thread. progress: counts what was completed. */
+/* The published values, stored by the main thread only. progress: counts what was completed. */
 enum { ACTIVITY_GROUPS = 32 };
 typedef struct {
     _Atomic uint64_t progress;
@@ -47,28 +47,28 @@ typedef struct {
     atomic_bool waits;
     activity_cell doing, waiting, completed;
     struct {
-        _Atomic uint64_t key, order; /* of the last that was entered */
+        _Atomic uint64_t key, order; /* of the last operation that was entered */
     } entered[ACTIVITY_GROUPS];
 } activity_state;
-/* Publishes there from now on, beginning with what was published so far, without progress. */
+/* Publishes at this place from now on. Copies the present values to it, except progress and the last completion. */
 void activity_publish(activity_state *at);
 
-/* What the main thread does from here on; number -1: it has none. */
+/* Publishes what the main thread does from now on. number: -1 if it has none. */
 void activity_doing(const char *what, int64_t number);
-/* It completed something: an operation, or something without a name. */
+/* Publish progress: a completed operation, or progress without a name. */
 void activity_completed(const activity *a);
 void activity_progress(void);
-/* It has entered an operation of a group. */
+/* Publishes that an operation of a group was entered. */
 void activity_enter(const activity *a);
-/* It waits. A wait within a wait is a part of it. */
+/* Publishes a wait, until activity_wait_end. A wait within a wait is part of it. */
 void activity_wait(const activity *a);
 void activity_wait_end(void);
-/* Between two polls: lets others run that share its core. */
+/* Lets other processes run on this core; called between polls. */
 void activity_yield(void);
-/* Allows so much more time until the next call, for what takes longer with more ranks. */
+/* Adds these seconds to the patience of the watch until the next call, for work that takes longer with more ranks. */
 void activity_allow(double seconds);
 
-/* The next operation of all ranks, entered and waited for, until activity_wait_end. */
+/* Publishes that the next operation of all ranks is entered and waited for, until activity_wait_end. */
 void activity_wait_for_all(const char *what, int ranks);
-/* How many there were. */
+/* Returns the number of such operations so far. */
 uint64_t activity_era(void);

@@ -1,9 +1,9 @@
-/* The constants of each kind of operation. C and C++ both take this file: kernels of a GPU read it too. */
+/* The arguments of each kind of operation. C and C++ both include this file, and so do kernels of a GPU. */
 #pragma once
 #include "base/fp8.h"
 #include "base/op_kinds.h"
 
-/* The step's scalars, one F64 tensor: the only numbers that vary from step to step. */
+/* The scalars of a step, one F64 tensor. Only these numbers vary from step to step. */
 enum {
     SCALAR_STEP,
     SCALAR_LEARNING_RATE,
@@ -14,18 +14,18 @@ enum {
     SCALAR_NORM,
     STEP_SCALARS
 };
-/* An exact sum of squares, in words of U64: an integer of 128 bits in units of 2^-80, 32 bits to a word, and two flags:
- * something was no number or infinite; a value of 2^24 or more had no room. */
+/* An exact sum of squares in U64 words: a 128-bit integer in units of 2^-80, 32 bits in each word, then two flags: a
+ * value was not finite; a value was 2^24 or larger. */
 enum { EXACT_SUM_NOT_FINITE = 4, EXACT_SUM_OUTGROWN, EXACT_SUM_WORDS };
 
 typedef struct {
     float scale;
     bool causal;
-} attention_args; /* causal: of t keys query i of s sees 0 .. i + t - s; else all */
+} attention_args; /* causal: query i of s sees keys 0 .. i + t - s of t; else all keys */
 typedef struct {
     float epsilon;
 } norm_args;
-/* Local position p is position first + p of the sequence; in the second half of the local positions, skip more. */
+/* Positions of a rank: local position p is position first + p of the sequence, plus skip in the second half. */
 typedef struct {
     int64_t first, skip;
 } position_args;
@@ -34,7 +34,7 @@ XGSW_SHARED int64_t position_of(position_args at, int64_t p, int64_t length)
     return at.first + p + (p >= length / 2 ? at.skip : 0);
 }
 typedef struct {
-    int64_t first; /* row of the table held here */
+    int64_t first; /* first vocabulary row of the table on this rank */
     position_args place;
 } embedding_args;
 typedef enum { CROSS_ENTROPY_PARTIAL, CROSS_ENTROPY_FINISH } cross_entropy_part;
@@ -64,31 +64,31 @@ typedef struct {
 } step_begin_args;
 typedef struct {
     double clip, tokens;
-} step_clip_args; /* clip 0: none; tokens of the global batch */
-/* Rows of an expert's buffer, and groups in which its choices compete; a rank's `local` buffers are interleaved. */
+} step_clip_args; /* clip: 0 for none; tokens: of the global batch */
+/* rows: of an expert's buffer. groups: choices compete within one. local: experts of a rank (buffers interleaved). */
 enum { CHOICES = 2 };
 typedef struct {
     int64_t rows;
     int32_t local, groups;
-    bool given; /* the choices are, and which of them are dropped */
+    bool given; /* choices, dropped ones included, are an input */
 } router_args;
-/* Row `row` of an expert's buffer, among those of all experts. */
+/* Returns the index of row `row` of an expert's buffer among the rows of all experts. */
 XGSW_SHARED int64_t expert_row(router_args a, int64_t expert, int64_t row)
 {
     return (expert / a.local * a.rows + row) * a.local + expert % a.local;
 }
-/* A token's choice of an expert, as a number: the expert, or -1 - expert if it is dropped. */
+/* Encode the choice of an expert as a number: the expert, or -1 - expert if the choice is dropped. */
 XGSW_SHARED int32_t choice_dropped(int32_t expert) { return -1 - expert; }
 XGSW_SHARED int32_t choice_expert(int32_t choice) { return choice < 0 ? -1 - choice : choice; }
 typedef struct {
     float balance;
-} balance_args; /* the balance loss is so many times the sum over experts of statistics 0 and 1 */
-/* Statistics of an expert in a sequence: the sum of its probabilities, the tokens that chose it, those it dropped. */
+} balance_args; /* the balance loss is `balance` times the sum over experts of statistic 0 times statistic 1 */
+/* Statistics of an expert in a sequence: sum of its probabilities; tokens that chose it; tokens that it dropped. */
 enum { ROUTED_PROBABILITY, ROUTED_CHOSEN, ROUTED_DROPPED, ROUTED_STATISTICS };
-/* FP8: amaxes of so many steps, the one before the first step included. */
+/* Number of steps whose amaxes are kept; the initial one counts as a step. */
 enum { FP8_HISTORY = 1024 };
-/* The factors of a tensor of codes: what values are multiplied by to become codes, and 1 over it, by which a product
- * multiplies. cuBLASLt reads a factor only at a multiple of 16 bytes (13.1 on an H100), so each is there four times. */
+/* The factors of an FP8 tensor: the scale that values are multiplied by, and its inverse, which a product applies. Each
+ * is stored four times, because cuBLASLt reads a factor only at a multiple of 16 bytes (13.1 on an H100). */
 enum { FP8_SCALE = 0, FP8_INVERSE = 4, FP8_FACTORS = 8 };
 XGSW_SHARED void fp8_set_factors(float to[FP8_FACTORS], float scale)
 {
@@ -98,18 +98,18 @@ XGSW_SHARED void fp8_set_factors(float to[FP8_FACTORS], float scale)
 enum { FP8_UNDERFLOWS, FP8_SATURATIONS, FP8_VALUES, FP8_COUNTS };
 typedef struct {
     int64_t heads, width;
-} rope_args; /* where codes are made of all heads: those that are rotated, and how much of each */
+} rope_args; /* if all heads are encoded: number of rotated heads, and of rotated elements of each */
 typedef struct {
     bool exact;
-    fp8_kind first; /* kind of number 0 */
+    fp8_kind first; /* kind of the first tensor */
 } fp8_scales_args;
-/* A digest's key, and the place of the first element in the whole that is digested. */
+/* key: of the digest. place: index of the tensor's first element in the whole that is digested. */
 typedef struct {
     uint64_t key;
     int64_t place;
 } digest_args;
-/* The tensor is the parts of `owners` ranks, one after another; its first element lies at `place`. Each part is cut
- * into SUM_SLICES slices of whole SIGN_RUNs, of which some are empty where the part is small. */
+/* Sums with random signs. The tensor holds the parts of `owners` ranks, one after another; place: index of its first
+ * element. Each part has SUM_SLICES slices of whole SIGN_RUNs; slices of a small part can be empty. */
 enum { SUM_SLICES = 16 };
 enum { SLICE_SIGNED, SLICE_SQUARES, SLICE_TOTALS };
 typedef struct {
@@ -134,7 +134,7 @@ enum { OP_OPERANDS = 14 };
 struct group;
 typedef struct {
     struct group *group;
-    uint64_t sequence, era; /* era: operations of the whole world before it was submitted */
+    uint64_t sequence, era; /* era: activity_era at submission */
     int16_t peer[OP_OPERANDS];
 } fabric_args; /* peer: exchange only */
 

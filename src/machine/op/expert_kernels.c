@@ -1,8 +1,8 @@
-/* Fillers of what a mixture of experts computes: routing, moving rows to experts and back, products of all experts. */
+/* Fillers of the mixture of experts: routing, moving rows to experts and back, products of all experts. */
 #include "machine/op/filler.h"
 #include "machine/op/kernels.h"
 
-/* The matrices of a tensor [g, m, n] have one unit stride. */
+/* Returns whether each matrix of t [g, m, n] has a unit stride. */
 static bool unit_matrices(tensor t) { return t.dims == 3 && (t.stride[1] == 1 || t.stride[2] == 1); }
 
 op grouped_matmul_op(tensor c, access_mode c_access, tensor a, tensor b)

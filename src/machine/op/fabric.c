@@ -1,4 +1,4 @@
-/* Groups, and fillers of the transfers. */
+/* Groups of ranks, and fillers of transfers. */
 #include "machine/op/fabric.h"
 #include "base/random.h"
 #include "machine/op/filler.h"
@@ -16,7 +16,7 @@ group group_line(const char *axis, int first, int stride, int size, int rank)
                     .handle_step = 1 };
 }
 
-/* One key on all its members, another for each axis, channel and set of ranks. */
+/* Returns the group for the watch. The key is equal on all members and differs for other axes, channels and ranks. */
 static activity_group watched(const group *g)
 {
     activity_group w = { .first = g->first, .size = g->size, .dims = g->dims };

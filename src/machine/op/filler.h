@@ -1,14 +1,14 @@
-/* What fillers share: making an op, noting what it lacks, the formats and shapes that kernels take. */
+/* Functions shared by fillers: they make an op, check formats and shapes, and note the first error. */
 #pragma once
 #include "machine/op/op.h"
 
-/* Notes the first need that is not met. */
+/* Notes in o->lacks the first condition that is false. */
 static inline void need(bool condition, op *o, const char *what)
 {
     if (!condition && !o->lacks) o->lacks = what;
 }
 
-/* Operands in the rule's order, absent ones included (tensor_none); chosen: the accesses that the rule leaves open. */
+/* Makes an op. operands: in the rule's order, tensor_none() if absent. chosen: accesses that the rule leaves open. */
 static inline op op_made(op_kind kind, const tensor *operands, const access_mode *chosen)
 {
     op o = { .kind = kind };
@@ -26,16 +26,16 @@ static inline int64_t columns(tensor t) { return t.dims ? t.dim[t.dims - 1] : 0;
 static inline int64_t rows(tensor t) { return columns(t) ? tensor_elements(&t) / columns(t) : 0; }
 static inline bool rows_by(tensor t, int64_t m, int64_t n) { return rows(t) == m && columns(t) == n; }
 
-/* What codes were multiplied by, [FP8_FACTORS] F32, as an operand; absent if x is not of FP8. */
+/* Returns the factors of an FP8 tensor as an operand [FP8_FACTORS] F32; an absent operand for other formats. */
 static inline tensor fp8_scale_tensor(tensor x)
 {
     return is_fp8(x) && x.scale ? tensor_1d(x.scale, F32, FP8_FACTORS) : tensor_none();
 }
 
-/* Needs the formats of a product c = a b, of matrices or of groups of them (fp8_kernels.c). */
+/* Checks the formats of a product c = a b, of matrices or of groups of matrices (fp8_kernels.c). */
 void need_formats(op *o, tensor c, tensor a, tensor b);
 
-/* Rows of numbers a kernel can walk: each row without gaps. */
+/* Returns whether a kernel can walk the rows: F32 or BF16, each row without gaps. */
 static inline bool walkable(tensor t)
 {
     return t.dims > 0 && is_float(t) && (columns(t) == 1 || t.stride[t.dims - 1] == 1);

@@ -1,4 +1,4 @@
-/* Fillers of FP8's operations. */
+/* Fillers of FP8 operations. */
 #include "machine/op/filler.h"
 #include "machine/op/kernels.h"
 
@@ -10,7 +10,7 @@ tensor fp8_transposed_shape(dtype type, int64_t groups, int64_t m, int64_t n)
 
 static bool in_sixteens(int64_t n) { return n % FP8_ALIGNMENT == 0; }
 
-/* What cuBLASLt asks of FP8 on Hopper, of [m, k] and [k, n], or such of groups. */
+/* Checks what cuBLASLt requires of FP8 on Hopper, for [m, k] and [k, n], or groups of them. */
 static void need_aligned(op *o, tensor c, tensor a, tensor b)
 {
     int row = a.dims - 2, column = row + 1;
@@ -29,7 +29,7 @@ void need_formats(op *o, tensor c, tensor a, tensor b)
     else need(is_float(a) && a.type == b.type && (c.type == F32 || c.type == a.type), o, "formats do not multiply");
 }
 
-/* [n, padded m], or such of groups, whose rows are every groups-th. */
+/* Returns whether t is [n, padded m], or [groups, n, padded m / groups] where group g has rows g, g + groups, ... */
 static bool is_transposed_of(tensor t, int64_t m, int64_t n)
 {
     int64_t groups = t.dims == 3 ? t.dim[0] : 1;
@@ -37,7 +37,7 @@ static bool is_transposed_of(tensor t, int64_t m, int64_t n)
     return is_fp8(t) && m % groups == 0 && same_shape(t, shape) && tensor_contiguous(&t);
 }
 
-/* Adds codes of values [m, n] as the last operands. */
+/* Sets the last operands, which encode values [m, n]. */
 static void add_encoding(op *o, int64_t m, int64_t n, encoding to)
 {
     bool by_rows = tensor_present(&to.codes), by_columns = tensor_present(&to.transposed);
@@ -119,7 +119,7 @@ op fp8_scales_op(fp8_scales_operands x, fp8_scales_args args)
     return o;
 }
 
-/* ---- operations that make codes, as several ---- */
+/* ---- operations that encode, split into several ---- */
 
 static int encoded_operand(const op *o)
 {
@@ -133,7 +133,7 @@ static bool encodes_instead(const op *o)
     return op_rules[o->kind].operand[encoded_operand(o)].encoded == ENCODED_INSTEAD;
 }
 
-/* The whole of which heads are rotated; another output has as many rows as the first operand, and its format. */
+/* Returns the shape of the values. rope_backward encodes its first operand; other outputs have its rows and format. */
 static tensor values_of(const op *o, void *scratch)
 {
     const operand *e = &o->operand[op_encoding(o)];
@@ -150,7 +150,7 @@ size_t encoded_bytes(const op *o)
     return (tensor_span(&values) + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
 }
 
-/* The first heads of [s, b, heads, d], and the start of each (rope_args). */
+/* Returns the copy of the whole [s, b, heads, d]. Then only some heads and elements are rotated (rope_args). */
 static op copied_for_rotation(op *values, tensor copy)
 {
     tensor whole = values->operand[0].tensor, x = whole;

@@ -1,4 +1,4 @@
-/* Fillers of the network's operations. */
+/* Fillers of the operations of the network. */
 #include "machine/op/kernels.h"
 #include "machine/op/filler.h"
 
@@ -79,7 +79,7 @@ static op rotation(op_kind kind, tensor x, tensor table)
 op rope_forward_op(tensor x, tensor table) { return rotation(OP_ROPE_FORWARD, x, table); }
 op rope_backward_op(tensor x, tensor table) { return rotation(OP_ROPE_BACKWARD, x, table); }
 
-/* Statistics of the softmax: [b, heads, s] F32, each row of positions without gaps. */
+/* Returns whether t can hold the log of the sum of exponentials: [b, heads, s] F32, rows without gaps. */
 static bool is_lse(tensor t, tensor q)
 {
     return t.type == F32 && t.dims == 3 && walkable(t) && t.dim[0] == q.dim[1] && t.dim[1] == q.dim[2] &&

@@ -1,17 +1,18 @@
-/* How far an operation may be from the host's, kind by kind. Whole operations of the host itself, and kinds that move,
- * count or make each element by base/numeric.h alone, are equal bit for bit and have no limit here. The others add the
- * same terms in another order: n terms of size x differ by about sqrt(n) x 2^-24, bounded here by 2 sqrt(n) + 16 times
- * 2^-24 of the tensor's largest value; rounding once on either side adds 2 halves of a unit in the last place. */
+/* Limits of the difference between an operation and the host, for each kind. Operations of the host itself, if compared
+ * whole, and kinds that move, count or make each element by base/numeric.h alone are equal bit for bit and have no
+ * limit here. The others add the same terms in another order: n terms of size x then differ by about sqrt(n) x 2^-24.
+ * The limit is 2 sqrt(n) + 16 times 2^-24 of the tensor's largest value. One rounding on each side adds 2 half units in
+ * the last place. */
 #include "machine/op/limits.h"
 #include <math.h>
 
-/* Half a unit in the last place, relative to the smallest number that has it. */
+/* Half a unit in the last place, relative to the smallest number with that unit. */
 static const double F32_HALF_UNIT = 0x1p-24, BF16_HALF_UNIT = 0x1p-8, F64_UNITS = 16 * 0x1p-52;
 
 static double columns_of(const tensor *t) { return (double)t->dim[t->dims - 1]; }
 static double elements_of(const tensor *t) { return (double)tensor_elements(t); }
 
-/* Terms of the longest sum in an output element, and what is off by more than the order of adding. */
+/* terms: of the longest sum in an output element. more: errors other than the order of adding. */
 static shadow_limit limit_of_sums(const op *o, int which, double terms, double more)
 {
     bool bf16 = o->operand[which].tensor.type == BF16;
@@ -19,18 +20,17 @@ static shadow_limit limit_of_sums(const op *o, int which, double terms, double m
                            .absolute = (2 * sqrt(terms) + 16) * F32_HALF_UNIT + more };
 }
 
-/* Tensor cores cut the FP32 sum of each 16 products instead of rounding it: half a unit each, of one sign, adds up. */
+/* Tensor cores truncate the FP32 sum of each 16 products: errors of half a unit each, of one sign, which add up. */
 enum { TENSOR_CORE_DEPTH = 16 };
 
-/* Hopper's sum 32 products of FP8 codes and what was summed before them at a time: each is aligned with the largest and
- * keeps 14 bits, so it is cut by half of 2^-13 of that in the mean (DeepSeek-V3 2024, 3.3.2; gpu.md). Of the sum itself
- * these errors have one sign and add up; of products they have theirs, and n of them grow like sqrt(n), bounded here by
- * 2 sqrt(n). The sum so kept is all of it with fast accumulation, where both are E4M3; else that of 128 products, which
- * are then added in FP32: off by a share of what they are, they leave the whole off by no larger one.
- * Assumed, not measured: that 14 bits and 128 products are what cuBLASLt's kernels keep and add, that cutting is
- * towards zero, and that no largest product is far beyond the tensor's largest sum. Hosts, and GPUs that are emulated,
- * sum in FP32. A scale that is no power of two rounds each value once more on the host, as signs are random: among
- * the 16. */
+/* Tensor cores of Hopper add 32 FP8 products and the previous sum at a time. Each is aligned with the largest and
+ * truncated to 14 bits: a mean error of half of 2^-13 of the largest (DeepSeek-V3 2024, 3.3.2; gpu.md). Errors of the
+ * sum have one sign and add up. Errors of n products have different signs and grow like sqrt(n), bounded here by 2
+ * sqrt(n). With fast accumulation, where both factors are E4M3, the whole sum is kept so. Otherwise only sums of 128
+ * products are kept so; they are then added in FP32, and the relative error of the whole is no larger than theirs.
+ * Assumed, not measured: kernels of cuBLASLt keep 14 bits and add 128 products, they truncate towards zero, and no
+ * product is far larger than the largest sum of the tensor. The host and emulated GPUs add in FP32. If a scale is not a
+ * power of two, the host rounds each value once more; these errors have random signs and fit in the 16. */
 enum { FP8_DEPTH = 32, FP8_PROMOTED = 128 };
 static const double FP8_SUM_HALF_UNIT = 0x1p-14;
 
@@ -47,8 +47,8 @@ const tensor *product_bias(const op *o)
     return o->kind == OP_MATMUL ? &o->operand[BIAS].tensor : &none;
 }
 
-/* Most of cuBLASLt's kernels for Hopper round a product to BF16 before they add a BF16 matrix or a bias (seen on an
- * H100, 13.1): by half a unit of the product. */
+/* Most kernels of cuBLASLt for Hopper round a product to BF16 before they add a BF16 matrix or a bias (seen on an H100,
+ * 13.1): an error of half a unit of the product. */
 static double rounded_before(const op *o, const op_home *home)
 {
     bool adds = o->operand[0].access == UPDATE || tensor_present(product_bias(o));
@@ -66,7 +66,7 @@ shadow_limit limit_of_product(const op *o, const op_home *home, int which)
     return limit;
 }
 
-/* Only probabilities, added up over positions, may differ. Up to 2^19 positions the limit is below half a count. */
+/* Only sums of probabilities over positions may differ, so only statistics have a limit. */
 shadow_limit limit_of_router(const op *o, const op_home *home, int which)
 {
     enum { STATISTICS = 6 };
@@ -75,7 +75,7 @@ shadow_limit limit_of_router(const op *o, const op_home *home, int which)
     return which == STATISTICS ? limit_of_sums(o, which, positions, 0.0) : (shadow_limit){ .exact = true };
 }
 
-/* The weights' gradients are sums along rows. */
+/* The gradients of weights are sums along rows. */
 shadow_limit limit_of_unpermute_backward(const op *o, const op_home *home, int which)
 {
     enum { D_WEIGHTS = 6 };
@@ -101,7 +101,7 @@ shadow_limit limit_of_gelu_backward(const op *o, const op_home *home, int which)
     return which == BIAS_GRADIENT ? limit_of_column_sums(o, home, which) : (shadow_limit){ .exact = true };
 }
 
-/* Sums along rows of the first operand; a loss is a sum of doubles, each off as such a sum is. */
+/* Sums along rows of the first operand. A loss is a sum of doubles, each with the error of such a sum. */
 shadow_limit limit_of_rows(const op *o, const op_home *home, int which)
 {
     shadow_limit sums = limit_of_sums(o, which, columns_of(&o->operand[0].tensor), 0.0);
@@ -123,15 +123,15 @@ shadow_limit limit_of_doubles(const op *o, const op_home *home, int which)
     return (shadow_limit){ .roundings = F64_UNITS };
 }
 
-/* As limit_of_sums, in double. The largest total is seldom below a sixteenth of the root of the sum of squares. */
+/* Like limit_of_sums, in double. 32: the largest total is seldom below 1/16 of the root of the sum of squares. */
 shadow_limit limit_of_signed_sums(const op *o, const op_home *home, int which)
 {
     return (shadow_limit){ .absolute = (32 * sqrt(elements_of(&o->operand[0].tensor)) + 16) * 0x1p-53 };
 }
 
-/* The step's scalars use each machine's own pow and cos: CUDA's are within 2 units of 2^-52, the host's within 1. 1 /
- * (1 - beta^t) multiplies pow's error by as much as it is, at most 1 / (1 - beta); the rate's is relative to the
- * maximum rate, far below the largest scalar. */
+/* The scalars use pow and cos of each machine: within 2 units of 2^-52 for CUDA, within 1 for the host. 1 / (1 -
+ * beta^t) multiplies the error of pow by its own value, at most 1 / (1 - beta). The error of the learning rate is
+ * relative to the maximum rate, far below the largest scalar. */
 shadow_limit limit_of_scalars(const op *o, const op_home *home, int which)
 {
     const step_begin_args *a = &o->args.step_begin;
@@ -140,9 +140,9 @@ shadow_limit limit_of_scalars(const op *o, const op_home *home, int which)
 }
 
 /* A sum of n parts in a format of unit roundoff u is off by at most ((1 + u)^(n - 1) - 1) times the sum of their
- * magnitudes (Higham 2002, lemma 3.1), whatever the order. The host adds FP32 and BF16 in FP32 and rounds the result
- * once, by half a unit in its last place; NCCL adds BF16 in BF16, so that the bound of many ranks is wide. The sum in
- * double that it is compared with, and sums of doubles on either machine, have u = 2^-53: twice that is allowed for. */
+ * magnitudes, in any order (Higham 2002, lemma 3.1). The host adds FP32 and BF16 in FP32 and rounds the result once, by
+ * half a unit in its last place. NCCL adds BF16 in BF16, so the limit is wide for many ranks. The reference and sums of
+ * F64 have u = 2^-53; for F64 twice that is allowed. */
 double limit_of_rank_sum(const op_home *home, dtype type, int ranks, double result, double magnitudes)
 {
     int exponent, digits = type == BF16 ? 8 : 24;
@@ -155,7 +155,7 @@ double limit_of_rank_sum(const op_home *home, dtype type, int ranks, double resu
 
 /* ---- attention ---- */
 
-/* The largest root mean square of a channel of keys over the largest deviation from a channel's mean, at most 64. */
+/* Returns the largest root mean square of a channel of keys over the largest standard deviation of one, at most 64. */
 static double offset_of(const tensor *k)
 {
     int64_t positions = k->dim[0], channels = k->data ? tensor_elements(k) / positions : 0;
@@ -172,19 +172,18 @@ static double offset_of(const tensor *k)
     return variance > 0.0 ? fmin(sqrt(square / variance), 64.0) : 1.0;
 }
 
-/* Attention's kernels on BF16 feed probabilities and their gradients to the products as BF16: each off by up to half a
- * unit, a deviation of half a unit / sqrt(3), independent of the others. A sum of such is off by 6 deviations at
- * most, 3.5 half units of the root of its squared terms, and the largest of the sums is no smaller than that root where
- * the terms' signs are random: 4 half units. Of a forward the measured largest is 0.74, so 1 is allowed; of dk 0.78, of
- * dv 1.01; of dq 1.14. But the gradients of one query's probabilities add up to zero, so that dq loses what the keys
- * have in common, and the roundings of that part stay: keys of mean 5 and deviation 1 (offset 5.1) gave 2.84.
- * (Sequences of 16 to 512, heads of 16 to 128, 1 and 4 to a key, causal or not; keys of deviation 0.05, 1 and 4; in
- * double, the roundings alone.) */
+/* BF16 kernels of attention round probabilities and their gradients to BF16 before products. Each is off by up to half
+ * a unit: a standard deviation of half a unit / sqrt(3), independent of the others. A sum is off by 6 deviations at
+ * most, 3.5 half units of the root of its squared terms. If signs are random, the largest sum is no smaller than that
+ * root: 4 half units. Largest measured: forward 0.74, so 1 is allowed; dk 0.78; dv 1.01; dq 1.14. In dq, the gradients
+ * of one query's probabilities add up to zero: the common part of the keys cancels, but its roundings remain. Keys of
+ * mean 5 and deviation 1 (offset 5.1) gave 2.84. (Sequences of 16 to 512, heads of 16 to 128, 1 and 4 to a key, causal
+ * or not; keys of deviation 0.05, 1 and 4; roundings alone, in double.) */
 static const double FORWARD_HALF_UNITS = 1, BACKWARD_HALF_UNITS = 4;
 
-/* Where the library may compute attention, what it writes in FP32 was BF16 before (cuda/attention/attention_staging.h):
- * off by half a unit more. Of a sum that it adds to, half a unit of the part that is added; the largest part is taken
- * to be no larger than the largest sum, as above. */
+/* If the library may compute attention, its FP32 results were rounded to BF16 (cuda/attention/attention_staging.h):
+ * half a unit more. If it adds to a result, this is half a unit of the added part, which is assumed to be no larger
+ * than the largest sum. */
 static shadow_limit staged(shadow_limit limit, const op *o, int which)
 {
     bool adds = o->operand[which].access == UPDATE;

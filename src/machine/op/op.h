@@ -1,11 +1,11 @@
-/* op/: operations as values: what to compute, on which tensors, and who asked. kernels.h and fabric.h make them,
- * submit.h has them run; op_rules.c says what one of each kind is. */
+/* op/: operations as values: kind, tensors, arguments and origin. kernels.h and fabric.h make them, submit.h submits
+ * them, op_rules.c describes each kind. */
 #pragma once
 #include "machine/op/activity.h"
 #include "machine/op/args.h"
 #include "machine/op/tensor.h"
 
-/* WRITE: every element is written, none is read. UPDATE: read and written. */
+/* WRITE: all elements are written, none is read. UPDATE: read and written. */
 typedef enum { READ, WRITE, UPDATE } access_mode;
 typedef struct {
     tensor tensor;
@@ -28,9 +28,9 @@ typedef struct {
     int chunk, layer;
     phase phase;
     const char *name;
-} origin; /* -1: none */
+} origin; /* numbers: -1 if none */
 
-/* lacks: NULL, or why no kernel could run it; submit ends the program with that. */
+/* An operation. lacks: NULL, or the reason why no kernel can run it, with which submit ends the program. */
 typedef struct {
     op_kind kind;
     int operands;
@@ -40,40 +40,41 @@ typedef struct {
     const char *lacks;
 } op;
 
-/* The machine's options that decide which kernel runs. part: only a part of the operands is at hand (shadow_part.c). */
+/* The options of a machine that select the kernel. part: the operands are a part of the whole (shadow_part.c). */
 typedef struct {
     bool cuda, deterministic, own_attention, part;
     int transfer_multiprocessors;
 } op_home;
 
-/* Bytes its operands span. */
+/* Returns the bytes that the operands span. */
 double op_bytes(const op *o);
-/* "matmul layers.3.down (step 2, microbatch 1, layer 3, backward)": for messages, OP_TEXT bytes; returns text. */
+/* Writes, for messages, "matmul layers.3.down (step 2, microbatch 1, layer 3, backward)". Returns text. */
 enum { OP_TEXT = 200 };
 const char *op_describe(const op *o, char *text, size_t length);
 
-/* The operation as an activity, without group and size. */
+/* Returns the operation as an activity, without group and elements. */
 activity op_activity(op_kind kind, const origin *at);
 
-/* ---- what one of each kind is: one rule a kind, folded by fillers, tally and shadow ---- */
+/* ---- the rule of each kind, for fillers, tally and shadow ---- */
 
-/* How far a machine's results may be from the host's (limits.h): |x - reference| <= roundings units in the last
- * place of the larger + absolute x largest |reference| of the tensor; exact: no difference at all. */
+/* The largest difference between a result and its reference on the host: roundings x the larger magnitude + absolute x
+ * the largest reference of the tensor + product x the reference without what was added to a product. exact: no
+ * difference. */
 typedef struct {
     bool exact;
     double roundings, absolute;
-    double product; /* of what is left without what the operation adds to a product: limits.h */
+    double product;
 } shadow_limit;
 
-/* The limit of one operand; the operands lie in host memory, or nowhere. */
+/* Returns the limit of operand `which`. The operands lie in host memory, or have no data. */
 typedef shadow_limit op_limit(const op *o, const op_home *home, int which);
 
-/* Where encode_op puts the codes of an output: in its place, an updated one is then only read; or next to it. */
+/* The place of FP8 values from encode_op: instead of an output (an updated one is then only read), or next to it. */
 typedef enum { ENCODED_NOT, ENCODED_INSTEAD, ENCODED_BESIDE } encoding_rule;
 
-/* name: as kernels.h calls it. axes: a letter for each of the first dimensions, or after a '*' of the last ones;
- * operands with the same letter count the same thing, one perhaps in multiples of another (query heads of a key head),
- * and 'e' counts all elements, whatever the shape. chosen: the access is the filler's, or its caller's. */
+/* The rule of an operand. name: as in kernels.h. axes: one letter for each of the first dimensions or, after a '*', of
+ * the last ones. Operands with the same letter count the same thing, perhaps in multiples (query heads of a key head);
+ * 'e' counts all elements of any shape. chosen: the filler or its caller chooses the access. */
 typedef struct {
     const char *name, *axes;
     access_mode access;
@@ -81,14 +82,14 @@ typedef struct {
     encoding_rule encoded;
 } operand_rule;
 
-/* The shadow's sample of a large operation: so many along an axis. */
+/* The shadow's sample of a large operation: `length` positions of an axis. */
 typedef struct {
     char axis;
     int length;
 } axis_sample;
 
-/* passes: of a collective, whose first operand is all ranks' parts: how often they would go around a ring. limit: NULL
- * if two machines agree bit for bit. sample: of kinds without, the shadow takes all. */
+/* The rule of a kind. passes: how often the first operand of a collective, the parts of all ranks, goes around a ring.
+ * limit: NULL if machines agree bit for bit. sample: if it is empty, the shadow takes the whole operation. */
 enum { RULE_OPERANDS = 13, RULE_AXES = 2 };
 typedef struct {
     operand_rule operand[RULE_OPERANDS + 1];
@@ -99,16 +100,16 @@ typedef struct {
 } op_rule;
 extern const op_rule op_rules[OP_KINDS];
 
-/* Where the operands of its codes begin (kernels.h, encoding), if it makes codes of an output; else -1. */
+/* Returns the index of the operands that encode an output (kernels.h, encoding), or -1 if there are none. */
 enum { ENCODING_CODES, ENCODING_TRANSPOSED, ENCODING_SCALE, ENCODING_AMAX, ENCODING_COUNTS, ENCODING_OPERANDS };
 int op_encoding(const op *o);
-/* Such an operation as several: what is rotated is copied into scratch (else `copied` has no operands), the values are
- * made there, in encoded_bytes, or where the operation leaves them, and quantize makes codes of them. */
+/* An operation that encodes, split into several. copied: the input of a rotation, copied to scratch; else without
+ * operands. values: makes the output, in scratch of encoded_bytes if only codes are kept. codes: quantize. */
 typedef struct {
     op copied, values, codes;
 } encoded_parts;
 size_t encoded_bytes(const op *o);
 encoded_parts encoded_parts_of(const op *o, void *scratch);
 
-/* Floating-point operations of the mathematics: 2mnk for products, causal half for attention; 0 for the rest. */
+/* Returns the floating-point operations of the mathematics: 2mnk for products, half for causal attention; else 0. */
 double op_flops(const op *o);

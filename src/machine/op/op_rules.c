@@ -1,5 +1,5 @@
-/* The rules of all kinds of operations. The shadow's samples: one batch row and one key head of attention, some
- * positions of what is computed row by row, some elements of the rest; products have their own check (shadow.h). */
+/* The rules of all kinds of operations. The shadow samples one batch row and one key head of attention, some positions
+ * of operations on rows, some columns or elements of others; products have a separate check (shadow.h). */
 #include "machine/op/limits.h"
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static double grouped_flops(const op *o)
     return 2.0 * (double)c->dim[0] * (double)c->dim[1] * (double)c->dim[2] * (double)a->dim[2];
 }
 
-/* One product of attention takes 2 d flops for every visible pair; pairs of a position with itself count half. */
+/* A product of attention takes 2 d flops for every visible pair; pairs of a position with itself count half. */
 static double pairs_flops(const op *o)
 {
     const int64_t *q = o->operand[0].tensor.dim, *k = o->operand[1].tensor.dim;
@@ -29,7 +29,7 @@ static double pairs_flops(const op *o)
 static double attention_forward_flops(const op *o) { return 2 * pairs_flops(o); }
 static double attention_backward_flops(const op *o) { return 4 * pairs_flops(o); }
 
-/* BY_CALLER: read, written or updated, as the caller of the filler says. */
+/* BY_CALLER: the caller of the filler chooses the access. */
 #define OPERAND(...)                                                                                                   \
     {                                                                                                                  \
         __VA_ARGS__                                                                                                    \
@@ -39,7 +39,7 @@ static double attention_backward_flops(const op *o) { return 4 * pairs_flops(o);
 #define UPDATES(name, axes) OPERAND(name, axes, UPDATE, false, false)
 #define BY_CALLER(name, axes) OPERAND(name, axes, READ, true, false)
 #define OPTIONAL(name, axes, access) OPERAND(name, axes, access, false, true)
-/* An output, and what encode_op adds: its codes, of rows [s, n] or of columns "*f". */
+/* An output that encode_op can replace, and the operands that it adds, of rows [s, n] or of columns "*f". */
 #define ENCODED(name, axes) OPERAND(name, axes, WRITE, false, true, ENCODED_INSTEAD)
 #define CODES(axes, transposed_axes)                                                                                   \
     OPTIONAL("codes", axes, WRITE), OPTIONAL("transposed", transposed_axes, WRITE), OPTIONAL("scale", "", READ),       \
@@ -177,7 +177,7 @@ int op_encoding(const op *o)
     return any ? at : -1;
 }
 
-/* ---- what can be said of an operation without running it ---- */
+/* ---- descriptions of operations ---- */
 
 static const char *const phase_names[PHASES] = {
     [PHASE_SETUP] = "setup",         [PHASE_BATCH] = "batch",         [PHASE_FORWARD] = "forward",

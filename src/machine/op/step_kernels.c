@@ -1,4 +1,4 @@
-/* Fillers of what surrounds the network: optimizer, first values, tokens, the step's scalars, copies and sums. */
+/* Fillers of operations around the network: optimizer, initial values, tokens, scalars of a step, copies and sums. */
 #include "machine/op/filler.h"
 #include "machine/op/kernels.h"
 

@@ -1,4 +1,4 @@
-/* Tensors are views. */
+/* Views, their elements, and copies without gaps. */
 #include "machine/op/tensor.h"
 #include "base/fail.h"
 #include "base/fp8.h"

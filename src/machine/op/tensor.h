@@ -1,5 +1,5 @@
-/* A tensor is a view: where, what format, which shape. Dimensions run slow to fast; strides are in elements. scale: of
- * FP8 codes, [FP8_FACTORS] (args.h) in machine memory: what values were multiplied by, and 1 over it; else NULL. */
+/* A tensor is a view of memory: address, format and shape. Dimensions run slow to fast; strides are in elements. scale:
+ * [FP8_FACTORS] (args.h) in machine memory, the scale of an FP8 tensor and its inverse; NULL for other formats. */
 #pragma once
 #include "base/arena.h"
 #include "base/dtype.h"
@@ -15,7 +15,7 @@ typedef struct {
     float *scale;
 } tensor;
 
-/* Contiguous views. tensor_none() is the absent operand: no data, no dims. */
+/* Return contiguous views. tensor_none() is an absent operand, without data and dims. */
 tensor tensor_none(void);
 tensor tensor_1d(void *data, dtype type, int64_t n);
 tensor tensor_2d(void *data, dtype type, int64_t rows, int64_t columns);
@@ -25,28 +25,28 @@ tensor tensor_4d(void *data, dtype type, int64_t a, int64_t b, int64_t c, int64_
 bool tensor_present(const tensor *t);
 int64_t tensor_elements(const tensor *t);
 bool tensor_contiguous(const tensor *t);
-/* Where element i of a view lies, counted slow to fast, in elements from the first. */
+/* Returns the offset of element i, counted slow to fast, from the first one, in elements. */
 int64_t tensor_place(const tensor *t, int64_t i);
-/* Bytes from the first element to the end of the last one, gaps included. */
+/* Returns the bytes from the first element to the end of the last one, including gaps. */
 size_t tensor_span(const tensor *t);
-/* The same shape in memory of its own. */
+/* Returns the shape with new memory of the arena. */
 tensor tensor_taken(arena *a, arena_kind kind, tensor shape);
 
-/* The part [start, start + length) of one dimension. */
+/* Returns a view of [start, start + length) of one dimension. */
 tensor tensor_slice(tensor t, int dim, int64_t start, int64_t length);
-/* The same elements of a contiguous tensor under another shape. */
+/* Return the elements with another shape. tensor_flat and tensor_rows end the program if there are gaps. */
 tensor tensor_flat(tensor t);
 tensor tensor_rows(tensor t);       /* all dims but the last merged: [rows, columns] */
 tensor tensor_transposed(tensor t); /* the last two dims exchanged */
 
-/* The element i elements behind the first, of any format; the caller may read it (host memory, finished). */
+/* Returns the value at offset i, in elements, in any format. The caller can read it (host memory, complete). */
 double tensor_value(const tensor *t, int64_t i);
 
-/* Reads the whole span of a tensor, from a machine or from memory. */
+/* Copies the whole span of tensor t to `to`, from a machine or from memory. */
 typedef void tensor_reader(void *from, void *to, tensor t);
-/* The same shape without gaps, its dimensions in the same order in memory. */
+/* Returns the shape without gaps. The order of dimensions in memory stays. */
 tensor tensor_dense(tensor t);
-/* Two views of one place whose elements lie alike, with their gaps or without. */
+/* Returns whether both views have the same elements in the same order, in the same shape or without gaps. */
 bool tensor_twins(const tensor *a, const tensor *b);
-/* The elements of t into those of `to` (the same shape, in host memory), through a bounded buffer. */
+/* Copies the elements of t to `to` (the same shape, in host memory) through a bounded buffer. */
 void tensor_gather(tensor to, tensor t, tensor_reader *read, void *from);

@@ -1,4 +1,4 @@
-/* paper/: the machine on paper. It stands for one of another kind, notes what that one would need, and runs nothing. */
+/* paper/: the machine on paper. It stands for a machine of another kind, notes what that needs, and runs nothing. */
 #include "machine/queue/backend.h"
 #include "base/arena.h"
 #include "base/memory.h"
@@ -6,7 +6,7 @@
 #include "machine/paper/keep.h"
 #include <stdio.h>
 
-/* Kernels are chosen by formats, shapes and alignment. */
+/* Compares what selects the kernel: formats, shapes, strides and alignment. */
 static bool operands_alike(const operand *a, const operand *b)
 {
     bool alike = a->access == b->access && a->tensor.type == b->tensor.type && a->tensor.dims == b->tensor.dims &&
@@ -45,7 +45,7 @@ static op_note *noted(preparation *p, const op *o)
     return n;
 }
 
-/* Notes the operation if no other like it was noted, and counts it. Returns the note's index. */
+/* Counts the operation, with a new note if none is like it. Returns the index of the note. */
 static int note(preparation *p, const op *o)
 {
     op_note *n = noted(p, o);

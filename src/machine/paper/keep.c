@@ -1,4 +1,4 @@
-/* Submissions in order. */
+/* Submissions, kept in order. */
 #include "machine/paper/keep.h"
 #include "base/memory.h"
 #include <stdio.h>

@@ -1,8 +1,8 @@
-/* How a machine on paper keeps its submissions. */
+/* The submissions that a machine on paper keeps. */
 #pragma once
 #include "machine/queue/backend.h"
 
 submissions *submissions_open(void);
 void submissions_close(submissions *s);
-/* Keeps one, whose operation is like that note. */
+/* Adds a submission. note: index of its operation in the notes, or -1. */
 void submissions_add(submissions *s, const submission *x, int note);

@@ -1,4 +1,4 @@
-/* Digests of what transfers move, and sums over ranks made again. */
+/* Digests of moved bytes, and sums over ranks that are made again. */
 #include "machine/prove/delivery.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -11,14 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Digests are added up for each queue, since queues are not ordered, kind of transfer and axis: [arrived, sent]. */
+/* Digests are added up for each queue (queues are not ordered), kind of transfer and axis: [arrived, sent]. */
 enum {
     DELIVERY_AXES = 16,
     DELIVERY_ROWS = 3 * DELIVERY_AXES,
     DELIVERY_SUMS = HAZARD_QUEUES * DELIVERY_ROWS * 2,
 };
 
-/* A sum over ranks: what this rank brought, and what it has afterwards. */
+/* A sum over ranks: the part of this rank, and its result. */
 typedef struct {
     op op;
     tensor parts, result;
@@ -27,10 +27,10 @@ typedef struct {
 struct delivery {
     machine_kind kind;
     delivery_mode mode;
-    bool proves; /* the transfer at hand */
+    bool proves; /* the present transfer is proven */
     uint64_t *digests;
     const char *axis[DELIVERY_ROWS];
-    uint64_t *seen; /* which transfers were the first of their name, group and shape */
+    uint64_t *seen; /* keys of transfers: name, group and shape */
     int seen_count;
     char *copies;
     size_t copies_bytes, copies_used;
@@ -65,12 +65,12 @@ void delivery_close(delivery *d)
 
 /* ---- digests of both sides ---- */
 
-/* What goes to, or came from, one member of the group. */
+/* The data that goes to, or came from, one member of the group. */
 typedef struct {
     tensor tensor;
     int peer;
-    int64_t place; /* of its first element in the receiver's tensor */
-    int number;    /* among those of an exchange with the same peer in the same direction */
+    int64_t place; /* index of its first element in the receiver's tensor */
+    int number;    /* among the parcels of an exchange with this peer in this direction */
 } parcel;
 
 static bool exchanged(const op *o, bool sent, int i, parcel *p)
@@ -83,7 +83,7 @@ static bool exchanged(const op *o, bool sent, int i, parcel *p)
     return true;
 }
 
-/* Parcel i of a transfer; one without a tensor stands for none. False: there are no more. */
+/* Writes parcel i of a transfer; one without a tensor is skipped. Returns false if there are no more. */
 static bool parcel_of(const op *o, bool sent, int i, parcel *p)
 {
     const group *g = o->args.fabric.group;
@@ -98,7 +98,7 @@ static bool parcel_of(const op *o, bool sent, int i, parcel *p)
     return true;
 }
 
-/* The same number for a group on all its ranks. */
+/* Returns a number that is equal on all ranks of the group. */
 static uint64_t group_key(const group *g)
 {
     return mix64(mix64(fnv1a(g->axis) | (uint64_t)g->channel << 32) ^ (uint64_t)(int64_t)g->first);
@@ -113,7 +113,7 @@ static uint64_t parcel_key(const op *o, bool sent, const parcel *p)
     return mix64(key ^ (uint64_t)p->number);
 }
 
-/* The row of transfers of one kind on one axis; axes that share a row are added up. */
+/* Returns the row of a kind of transfer on an axis. Axes can share a row; their digests then add up. */
 static int row_of(delivery *d, const op *o)
 {
     const char *axis = o->args.fabric.group->axis;
@@ -175,7 +175,7 @@ static void keep_result(delivery *d, queue *q)
 
 /* ---- which transfers are proven ---- */
 
-/* The first of its name, group and shape. The two ends of a link have different names. */
+/* Returns whether it is the first of its name, group and shape. The two ends of an exchange have different names. */
 static bool is_first(delivery *d, const op *o)
 {
     uint64_t key = group_key(o->args.fabric.group) ^ (uint64_t)o->kind << 48;
@@ -206,7 +206,7 @@ void delivery_after(delivery *d, queue *q, const op *o)
 
 /* ---- judging ---- */
 
-/* Orders sums by group, alike on all ranks, then by submission. Of each axis and channel a rank has one group. */
+/* Orders sums by group, equally on all ranks, then by submission. A rank has one group of each axis and channel. */
 static int by_group(const void *a, const void *b)
 {
     const fabric_args *x = &((const kept_sum *)a)->op.args.fabric, *y = &((const kept_sum *)b)->op.args.fabric;
@@ -215,7 +215,7 @@ static int by_group(const void *a, const void *b)
     return order ? order : (x->sequence > y->sequence) - (x->sequence < y->sequence);
 }
 
-/* Two numbers of each element: the halves of U64; the value and its magnitude of others. */
+/* Splits an element into two numbers: U64 into its halves, others into the value and its magnitude. */
 static void split(const tensor *x, int64_t i, double pair[2])
 {
     uint64_t word = x->type == U64 ? ((const uint64_t *)x->data)[i] : 0;
@@ -224,7 +224,7 @@ static void split(const tensor *x, int64_t i, double pair[2])
     pair[1] = x->type == U64 ? (double)(word >> 32) : fabs(value);
 }
 
-/* Returns whether element i of the result is what the parts add up to. */
+/* Returns whether element i of the result agrees with the sum of the parts. */
 static bool agrees(const tensor *x, int64_t i, const double pair[2], const op_home *home, int ranks)
 {
     double value = tensor_value(x, i);
@@ -244,7 +244,7 @@ static void note_difference(delivery_report *r, const kept_sum *s, int64_t i, do
              s->op.args.fabric.group->size, want);
 }
 
-/* Compares this rank's part alone if the sum is scattered. */
+/* Compares only this rank's part if the sum is scattered. */
 static void judge_sum(delivery *d, machine *m, const kept_sum *s)
 {
     const group *g = s->op.args.fabric.group;
@@ -271,7 +271,7 @@ void delivery_judge_sums(delivery *d, machine *m)
     d->copies_used = 0;
 }
 
-/* [arrived, sent] of each row. */
+/* Adds the digests of all queues to side, [arrived, sent] of each row. */
 static void add_queues(const delivery *d, machine *m, uint64_t *side)
 {
     uint64_t sum[DELIVERY_SUMS];

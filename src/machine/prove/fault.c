@@ -1,9 +1,9 @@
-/* Faults that a deck plants: which operation is struck, and what is done to it. */
+/* Planted faults: the choice of the operation, and the damage to it. */
 #include "machine/prove/fault.h"
 #include "machine/queue/machine_state.h"
 #include <string.h>
 
-/* drop, stale and repeat of a transfer strike its whole group, so that the result is wrong, not stuck. */
+/* Faults drop, stale and repeat strike a transfer on its whole group, so that results are wrong but no rank hangs. */
 static bool hits_group(const fault *f, const fabric_args *a)
 {
     const struct group *g = a->group;
@@ -17,7 +17,7 @@ void fault_step(planting *p)
     p->steps++;
 }
 
-/* The struck transfer by its group and its number in the step: the other ranks of the group know it by that. */
+/* Notes group and sequence of the struck transfer, by which the other ranks of the group find it. */
 static void find_transfer(planting *p, const fabric_args *a)
 {
     fault *f = &p->fault;
@@ -47,7 +47,7 @@ bool fault_leaves_out(planting *p, const machine *m, const op *o, int64_t wait)
     return p->left_out = true;
 }
 
-/* What is done to this operation. Counts it. */
+/* Counts the operation and returns the fault that strikes it. */
 static fault_kind fault_now(planting *p, const machine *m, const op *o)
 {
     if (!concerns(p, m, o)) return FAULT_NONE;
@@ -59,7 +59,7 @@ static fault_kind fault_now(planting *p, const machine *m, const op *o)
 
 static bool is_float(dtype type) { return type != I32 && type != U64; }
 
-/* The same small operation on everything the op wrote (or on its first written operand only); returns on how many. */
+/* Submits a small operation on each operand that the op wrote, or on the first only. Returns the number of operands. */
 static int fault_written(queue *q, const op *o, op_kind kind, bool with_updates, bool first_only)
 {
     int struck = 0;
@@ -77,7 +77,7 @@ static int fault_written(queue *q, const op *o, op_kind kind, bool with_updates,
     return struck;
 }
 
-/* Submits a fill of nothing in place of the op, so that who waits for the op still follows what it followed. */
+/* Submits an empty fill in place of the op, so that waits for the op keep their order. */
 static void fault_out(queue *q, const op *o)
 {
     op nothing = { .kind = OP_FILL, .origin = o->origin };

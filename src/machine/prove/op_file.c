@@ -1,4 +1,4 @@
-/* Operations as files: the title, then what it digests: lines for people, the copy, the operands without twins. */
+/* Files of operations: a title, and the bytes that it digests: lines for people, the copy, operands without twins. */
 #include "machine/prove/op_file.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -20,7 +20,7 @@ static void *block(size_t bytes)
     return memory;
 }
 
-/* The earlier operand that lies where this one does, or -1. */
+/* Returns the earlier operand with the same memory, or -1. */
 static int twin_of(const op *o, int i)
 {
     for (int j = 0; j < i && tensor_present(&o->operand[i].tensor); j++)
@@ -53,7 +53,7 @@ void op_copy_free(op_copy *c)
     *c = (op_copy){ .op.kind = OP_KINDS };
 }
 
-/* Bytes of its own that an operand has in the file. */
+/* Returns the bytes of an operand in the file; a twin has none. */
 static size_t own_bytes(const op_copy *c, int i) { return c->twin[i] < 0 ? tensor_span(&c->op.operand[i].tensor) : 0; }
 
 /* ---- writing ---- */
@@ -121,7 +121,7 @@ bool op_file_write(const char *path, const op_copy *c, char *reason, size_t leng
 
 /* ---- reading ---- */
 
-/* The file's bytes; NULL if they cannot be read, and why. */
+/* Returns the bytes of the file, or NULL and the reason. */
 static char *contents(const char *path, size_t *length, const char **wrong)
 {
     struct stat about;
@@ -135,7 +135,7 @@ static char *contents(const char *path, size_t *length, const char **wrong)
     return bytes;
 }
 
-/* Each operand a shape whose span is a number of bytes, the file's at most. */
+/* Returns whether the shape is valid: its span does not overflow and is not larger than the file. */
 static bool is_shape(const tensor *t, size_t most)
 {
     int64_t last = 0, further, elements = 1;
@@ -150,7 +150,7 @@ static bool is_shape(const tensor *t, size_t most)
     return true;
 }
 
-/* Its twin is an earlier operand with memory of its own, enough for both. */
+/* Returns whether the operand is valid: a twin is an earlier operand that is no twin and is as large. */
 static bool is_operand(const op_copy *c, int i, size_t most)
 {
     int twin = c->twin[i];
@@ -161,7 +161,7 @@ static bool is_operand(const op_copy *c, int i, size_t most)
            (twin >= 0 && twin < i && c->twin[twin] == -1 && tensor_span(&x[i].tensor) <= tensor_span(&x[twin].tensor));
 }
 
-/* Flags are read as the bytes that they are. */
+/* Reads flags as bytes, because a bool with a value other than 0 and 1 is undefined. */
 static bool is_home(const op_home *h)
 {
     const unsigned char *byte = (const unsigned char *)h;
@@ -170,7 +170,7 @@ static bool is_home(const op_home *h)
     return h->transfer_multiprocessors >= 0;
 }
 
-/* What a program could have written: one that knows the digest may still have written any numbers. */
+/* Returns whether a program could have written the operation: the digest does not prove that its numbers are valid. */
 static bool is_sound(const op_copy *c, size_t most)
 {
     const op *o = &c->op;
@@ -183,14 +183,14 @@ static bool is_sound(const op_copy *c, size_t most)
     return memchr(c->name, 0, sizeof c->name) != NULL;
 }
 
-/* A name goes to a terminal. */
+/* Replaces control characters, because the name is printed on terminals. */
 static void make_printable(char *name)
 {
     for (; *name; name++)
         if (*name < 0x20 || *name > 0x7E) *name = '?';
 }
 
-/* The operands' memory, from all of the bytes that are left. */
+/* Copies the operands from the rest of the file, which must have exactly their size. */
 static bool read_operands(op_copy *c, const char *data, size_t left)
 {
     for (int i = 0; i < c->op.operands; i++) {
@@ -204,7 +204,7 @@ static bool read_operands(op_copy *c, const char *data, size_t left)
     return left == 0;
 }
 
-/* NULL, or what is wrong with the operation that the bytes hold. */
+/* Reads an operation from the bytes. Returns NULL, or what is wrong with it. */
 static const char *read_whole(const char *file, size_t length, op_copy *c)
 {
     char text[TITLE_BYTES];

@@ -1,11 +1,11 @@
-/* One operation as a file: a title with the digest of the rest, lines for people, the copy and its operands' bytes. A
- * mismatch is written as one and run again from it. It keeps what decides which kernel runs: options, places relative
- * to 256 bytes, twins; but not a product's algorithm that trials chose. */
+/* One operation in a file: a title with the digest of the rest, lines for people, the copy and the bytes of its
+ * operands. A mismatch is written to such a file, to run it again. The file keeps what selects the kernel: options,
+ * addresses modulo 256 and twins, but not the algorithm that trials chose for a product. */
 #pragma once
 #include "machine/op/op.h"
 
-/* An operation whose operands lie in host memory of its own. place: of each on its machine, modulo 256; twin: the
- * earlier operand that lies at the same place, or -1. */
+/* A copy of an operation, with operands in host memory. place: address of each on its machine, modulo 256; twin: the
+ * earlier operand with the same memory, or -1. */
 typedef struct {
     op op;
     op_home home;
@@ -15,12 +15,12 @@ typedef struct {
 } op_copy;
 enum { OP_PLACES = 256 };
 
-/* Copies the operation, its operands into host memory, with their gaps or (dense) without; `read` fills READ and UPDATE
- * operands, NaN bytes the others. Twins stay twins. */
+/* Copies an operation and its operands, with gaps or (dense) without. `read` fills READ and UPDATE operands, NaN bytes
+ * fill the others. Twins share memory. The caller frees the copy. */
 op_copy op_copy_take(const op *o, bool dense, tensor_reader *read, void *from);
 void op_copy_free(op_copy *c);
 
-/* Writes a new file whole; false, with the reason, if that fails or the file exists. Transfers have no file. */
+/* Writes a new file. Returns false, with the reason, if that fails or the file exists. Transfers cannot be written. */
 bool op_file_write(const char *path, const op_copy *c, char *reason, size_t length);
-/* Returns false, with the reason, if the file is none, was changed, or is of another program. The caller frees c. */
+/* Reads c; the caller frees it. Returns false, with the reason, if the file is invalid or of another program. */
 bool op_file_read(const char *path, op_copy *c, char *reason, size_t length);

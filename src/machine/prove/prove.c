@@ -1,4 +1,4 @@
-/* The prover of a machine: installed by the first call that asks for something. */
+/* The prover of a machine, installed by the first call that needs it. */
 #include "machine/prove/prove.h"
 #include "base/memory.h"
 #include "machine/queue/machine_state.h"
@@ -19,8 +19,8 @@ static bool leaves_out(void *state, const op *o, int64_t wait)
 
 static void read_tensor(void *from, void *to, tensor t) { machine_read(from, to, t); }
 
-/* In shadow an empty operation is submitted and waited for first: then what the operation reads is final and can be
- * copied. A planted fault lies within what is compared. */
+/* Before a shadowed operation, submits an empty one and waits for it: then all that the operation reads is final and
+ * can be copied. A planted fault lies between copy and comparison. */
 static void run(void *state, queue *q, op *o)
 {
     proving *p = state;
@@ -64,7 +64,7 @@ static proving *proving_of(machine *m)
     return p;
 }
 
-/* What a planted fault did is none to run again. */
+/* A mismatch from a planted fault gets no file: it would not appear when run again. */
 static shadow *shadow_of(const machine_options *o, bool struck)
 {
     char files[64] = "";

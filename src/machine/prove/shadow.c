@@ -1,4 +1,4 @@
-/* The shadow. */
+/* The shadow: it chooses operations, runs them on the host and compares. */
 #include "machine/prove/shadow.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How many operations of one name (a product: its form), kind and phase this step and the one before had. */
+/* Operations of one name (of a product: one form), kind and phase. seen, before: number in this and the last step. */
 typedef struct {
     op_kind kind;
     phase phase;
@@ -27,9 +27,9 @@ struct shadow {
     candidate *list;
     int candidates, room;
     int64_t step;
-    shadow_part part;          /* of the operation at hand: what is compared, on the machine's tensors */
-    op_copy before, reference; /* what went in; what the host made of it */
-    bool product;              /* it is a product that is checked whole */
+    shadow_part part;          /* part of the present operation that is compared, as the machine's tensors */
+    op_copy before, reference; /* inputs; results of the host */
+    bool product;              /* the present operation is a product that is checked whole */
     void *product_before;
     uint32_t draws;
     shadow_report report;
@@ -93,8 +93,8 @@ static candidate *candidate_of(shadow *s, const op *o)
     return &s->list[s->candidates++];
 }
 
-/* The one of a step's that is taken: a function of what it is and of the step, so that all runs take the same ones. A
- * product, which is checked whole, is taken once: in the first step that has it. */
+/* Returns the index of the operation to take in this step. It depends only on name and step, so that all runs take the
+ * same ones. A product is checked whole and only once, in the first step that has it. */
 static int64_t chosen(const shadow *s, const candidate *c)
 {
     if (c->product) return c->before ? -1 : 0;
@@ -136,7 +136,7 @@ void shadow_before(shadow *s, const op *o, tensor_reader *read, void *from)
     if (s->part.op.operands) run_on_host(&s->reference.op);
 }
 
-/* An element, and all its bits: 64-bit integers do not fit a double. */
+/* An element, and its bits: a double cannot hold all 64-bit integers. */
 typedef struct {
     double value;
     uint64_t bits;
@@ -164,7 +164,7 @@ shadow_limit shadow_limit_of(const op *o, const op_home *home, int which)
     return limit && !itself ? limit(o, home, which) : (shadow_limit){ .exact = true };
 }
 
-/* Error in units of what is allowed; infinite where nothing is. added: to a product. */
+/* Returns the error in units of its limit; infinite if none is allowed. added: value that was added to a product. */
 static double ratio_of(element x, element want, shadow_limit limit, double largest, double added)
 {
     double error = fabs(x.value - want.value), units = fmax(fabs(x.value), fabs(want.value));
@@ -183,7 +183,7 @@ typedef struct {
     double got, want;
 } finding;
 
-/* What was added to element k of a product: of the matrix as it was, or of the bias. */
+/* Returns the value that was added to element k of a product: of the previous matrix, or of the bias. */
 static double added_to(const shadow *s, int64_t k)
 {
     const op *o = &s->before.op;
@@ -210,7 +210,7 @@ static finding compare_operand(shadow *s, int i, void *got)
     return worst;
 }
 
-/* The first name that no file has. */
+/* Uses the first name that no file has. */
 static void write_mismatch(shadow *s)
 {
     enum { FILES = 100 };
@@ -250,7 +250,7 @@ static void keep(shadow *s, const op *o, const finding *f)
     if (!(f->ratio <= 1.0)) keep_mismatch(s, o, f);
 }
 
-/* What the machine made of an operand, laid out as the reference is. */
+/* Returns an operand from the machine in the layout of the reference. The caller frees it. */
 static void *result_of(const shadow *s, int i, tensor_reader *read, void *from)
 {
     tensor like = s->reference.op.operand[i].tensor, t = s->part.op.operand[i].tensor;

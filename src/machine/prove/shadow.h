@@ -1,63 +1,63 @@
-/* Shadow: the host repeats computing operations on copies of their operands and compares. It synchronizes each time. */
+/* The shadow: the host repeats computing operations on copies of their operands and compares. It synchronizes. */
 #pragma once
 #include "machine/prove/op_file.h"
 
-/* FULL: every operation is compared with the host. SAMPLED: in each step a part (shadow_part.c) of one operation of
- * every name, kind and phase, at full shape: the first in the first step, later one that is drawn from the step's
- * number. Also, in the first step, the first matrix product of every form as a whole. */
+/* FULL: compares every operation. SAMPLED: compares in each step a part (shadow_part.c) of one operation of each name,
+ * kind and phase: the first one in the first step, later one that is drawn from the step number. Also checks the first
+ * matrix product of each form as a whole, in the first step. */
 typedef enum { SHADOW_OFF, SHADOW_FULL, SHADOW_SAMPLED } shadow_mode;
-/* What the shadow found. */
+/* The findings of the shadow. */
 typedef struct {
     int64_t operations, elements; /* compared */
-    int64_t left_out;             /* sampled, but too large to copy and of no part that stands for itself */
+    int64_t left_out;             /* sampled, but too large to copy and without a part to compare alone */
     char first_left_out[200];
     double worst;
-    char worst_operation[200]; /* largest error in units of its tolerance */
+    char worst_operation[200]; /* worst: largest error, in units of its limit */
     int64_t failed;
-    char sentence[512];             /* operations that differ; of the first: operation, operand, element, values */
-    char file[128], unwritten[256]; /* that one, to run again; or why it could not be written */
+    char sentence[512]; /* failed: operations that differ; about the first: operation, operand, element, values */
+    char file[128], unwritten[256]; /* file of the first, to run it again; or why it was not written */
     int64_t products, comparisons;  /* products checked whole, and the comparisons of that check */
-    double worst_comparison;        /* signed_sum_limit says how large it may be */
+    double worst_comparison;        /* its limit is signed_sum_limit */
     char worst_product[200];
-    int rank, product_rank; /* that have the sentence and the worst product, if the reports of ranks were gathered */
+    int rank, product_rank; /* ranks with the sentence and the worst product, in reports that were gathered */
 } shadow_report;
 
 typedef struct shadow shadow;
-/* files: "check-3", the middle of the names of mismatches' files; empty: none is written. */
+/* Opens a shadow. files: part of the names of files of mismatches, for example "check-3"; empty: no files. */
 shadow *shadow_open(op_home home, const char *files);
 void shadow_set(shadow *s, shadow_mode mode);
-void shadow_step(shadow *s, int64_t step); /* a step begins */
+void shadow_step(shadow *s, int64_t step); /* begins a step */
 void shadow_close(shadow *s);
-/* Returns whether it is to be shadowed. Asked once for every operation, in order. */
+/* Returns whether to shadow the operation. Call it once for every operation, in order. */
 bool shadow_wants(shadow *s, const op *o);
-/* Before: all that the operation waits for is complete. After: it is complete itself. */
+/* Copy and compare. Before: all that the operation waits for is complete. After: the operation is complete. */
 void shadow_before(shadow *s, const op *o, tensor_reader *read, void *from);
 void shadow_after(shadow *s, const op *o, tensor_reader *read, void *from);
 const shadow_report *shadow_read(const shadow *s);
 
-/* The limit of one operand; the operands lie in host memory, or nowhere. */
+/* Returns the limit of operand `which`. The operands lie in host memory, or have no data. */
 shadow_limit shadow_limit_of(const op *o, const op_home *home, int which);
 
-/* What the sampled shadow takes of an operation (shadow_part.c): parts of its operands of which the host makes the same
- * part of its results. compared: all but sums over what the part leaves out. */
+/* The part of an operation that the sampled shadow takes (shadow_part.c): from a part of the operands, the host makes
+ * the same part of the results. compared: all results except sums over what is left out. */
 typedef struct {
     op op;
     bool compared[OP_OPERANDS];
 } shadow_part;
 
 shadow_part shadow_part_whole(const op *o);
-/* The part that the kind's rule samples; of a kind without sample the whole, or, if it spans more than 256 MiB, nothing
- * at all (no operands). draws counts what was drawn so far, so that one part follows another. */
+/* Returns the part that the rule of the kind samples. Without a sample: the whole, or no operands if it spans more than
+ * 256 MiB. draws: number of draws so far, so that parts differ. */
 shadow_part shadow_part_of(const op *o, uint32_t *draws);
 
-/* Freivalds' check of a matrix product, at any size (R. Freivalds, Probabilistic machines can use less running time,
- * IFIP 1977): C x is compared with A (B x), where x are random signs, in blocks of 256 columns of C. It costs 1/256 of
- * the product's work, and reads each operand once. All is computed in double on the host, from copies, and never by the
- * library that made the product (machine/host/products/product_check.c). */
+/* Freivalds' check of a matrix product of any size (R. Freivalds, Probabilistic machines can use less running time,
+ * IFIP 1977). It compares C x with A (B x), where x are random signs, in blocks of 256 columns of C. It costs 1/256 of
+ * the product's work and reads each operand once. The host computes all in double, from copies, without the library
+ * that made the product (machine/host/products/product_check.c). */
 enum { PRODUCT_BLOCK = 256 };
 
-/* A product that has run: o, matmul or grouped_matmul, and what reads its operands, in slabs of 64 MB. before: what
- * product_before returned. draw: numbers the checks, so that each has signs of its own. */
+/* A product that has run. o: matmul or grouped_matmul. read: reads its operands, in slabs of 64 MiB. before: from
+ * product_before. draw: number of the check, so that each has different signs. */
 typedef struct {
     const op *o;
     op_home home;
@@ -67,8 +67,8 @@ typedef struct {
     void *from;
 } checked_product;
 
-/* A comparison is a row of C in one block; of a C whose columns have no gaps, a column in 256 rows. worst: the largest
- * |C x - A (B x)|, in units of the root of the sum of b^2 over the block's row (signed_sum_limit of limits.h). */
+/* One comparison is a row of C in one block or, if the columns of C have no gaps, a column in 256 rows. worst: the
+ * largest |C x - A (B x)|, in units of the root of the sum of b^2 over the row (signed_sum_limit, limits.h). */
 typedef struct {
     int64_t comparisons;
     double worst;
@@ -76,5 +76,5 @@ typedef struct {
 
 /* Returns a copy of C as it is before a product is added to it, which the caller frees; NULL if C is only written. */
 void *product_before(const op *o, tensor_reader *read, void *from);
-/* Compares. The signs are drawn here, after C is complete; A and B are still as they were multiplied. */
+/* Checks a product. C is complete, A and B are unchanged. The signs are drawn here, so that C cannot depend on them. */
 product_finding product_compare(const checked_product *p);

@@ -7,7 +7,7 @@ enum { ALL_ELEMENTS = 'e', POSITIONS = 32, WHOLE_BYTES = 1 << 28 };
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Where a part of so many out of n begins. */
+/* Draws the start of a part of length `part` in n. */
 static int64_t start_of(uint32_t *draws, int64_t n, int64_t part)
 {
     philox_block counter = { { (*draws)++, 0, 0, 5 } };
@@ -15,7 +15,7 @@ static int64_t start_of(uint32_t *draws, int64_t n, int64_t part)
     return (int64_t)((drawn.word[0] | (uint64_t)drawn.word[1] << 32) % (uint64_t)(n - part + 1));
 }
 
-/* The dimension of an operand that counts the axis, or -1. */
+/* Returns the dimension of an operand that has the axis, or -1. */
 static int dim_of(const op *o, int which, char axis)
 {
     const char *axes = op_rules[o->kind].operand[which].axes, *at = strchr(axes, axis);
@@ -24,7 +24,7 @@ static int dim_of(const op *o, int which, char axis)
     return axes[0] == '*' ? t->dims - (int)strlen(at) : (int)(at - axes);
 }
 
-/* Operands of elements as such; false, and nothing changed, if one has gaps. */
+/* Flattens operands whose axis is all elements. Returns false and changes nothing if one has gaps. */
 static bool flatten(op *o)
 {
     for (int i = 0; i < o->operands; i++)
@@ -34,7 +34,7 @@ static bool flatten(op *o)
     return true;
 }
 
-/* Takes the same part of all operands that count the axis, perhaps in multiples; none if one counts it otherwise. */
+/* Cuts the same part from all operands with the axis, perhaps in multiples; cuts nothing if lengths do not match. */
 static void cut(op *o, axis_sample sample, uint32_t *draws)
 {
     int64_t n = INT64_MAX;

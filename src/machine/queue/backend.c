@@ -1,8 +1,8 @@
-/* What all backends share: what transfers have of the devices, and what ends a run. */
+/* Settings shared by all backends: device sharing, thread blocks of transfers; fatal errors. */
 #include "machine/queue/backend.h"
 #include "base/fail.h"
 
-/* Process state, as the devices are. */
+/* Process-wide state, because the devices belong to the process. */
 static bool devices_are_shared, bits_repeat;
 static transfer_blocks blocks = { 8, 16, 16 };
 
@@ -11,7 +11,7 @@ bool machine_shares_devices(void) { return devices_are_shared; }
 void machine_repeat_bits(bool yes) { bits_repeat = yes; }
 bool machine_repeats_bits(void) { return bits_repeat; }
 void machine_set_blocks(transfer_blocks of_communicators) { blocks = of_communicators; }
-/* Ranks that share a GPU wait for each other's time slices: the less each has to do in one, the better. */
+/* Uses one block each if ranks share a GPU: they wait for each other's time slices and should need little in one. */
 transfer_blocks machine_blocks(void) { return devices_are_shared ? (transfer_blocks){ 1, 1, 1 } : blocks; }
 
 void backend_check_scratch(const op *o, size_t needed, size_t given)

@@ -1,4 +1,4 @@
-/* A backend is a table of functions: it runs operations, or notes what would be run. */
+/* A backend: a table of functions that run operations or, on paper, only record them. */
 #pragma once
 #include "machine/op/fabric.h"
 #include "machine/queue/history.h"
@@ -7,22 +7,22 @@
 #include "machine/queue/submissions.h"
 #include "machine/sample/sampler.h"
 
-/* An operation on its way: number `serial` of the queue, from 1. The backend copies what it keeps. */
+/* An operation that is handed to a backend, which copies what it keeps. serial: its number in the queue, from 1. */
 typedef struct {
     int queue;
     uint64_t serial;
     const op *op;
-    const dependency *wait; /* [waits], of each queue one at most */
+    const dependency *wait; /* [waits], at most one of each queue */
     int waits;
-    void *scratch; /* the queue's, for one operation at a time */
+    void *scratch; /* scratch memory of the queue; one operation uses it at a time */
     size_t scratch_bytes;
-    bool yields; /* the queue's operations, to those of others */
+    bool yields; /* operations of this queue yield to those of other queues */
 } submission;
 
-/* kind.h says what the functions of the process do, machine.h what those of a machine do. NULL: nothing. */
+/* kind.h describes the functions of the process, machine.h those of a machine. NULL: there is nothing to do. */
 typedef struct backend backend;
 struct backend {
-    /* ---- of the process ---- */
+    /* ---- functions of the process ---- */
     void (*environment)(void);
     bool (*suits)(bool links, char *why, size_t length);
     bool (*usable)(char *why, size_t length);
@@ -30,9 +30,9 @@ struct backend {
     const char *(*engines)(char *text, size_t length);
     const char *(*transfers)(char *text, size_t length);
     int (*threads)(void);
-    machine_device (*device)(void);   /* its first use chooses it */
-    void (*state)(device_state *now); /* of that device, for the sampling thread */
-    bool addressable;                 /* the caller may read and write machine memory itself */
+    machine_device (*device)(void);   /* the first call chooses the device */
+    void (*state)(device_state *now); /* samples that device; called by the sampling thread */
+    bool addressable;                 /* the caller can read and write machine memory directly */
     void *(*take)(size_t bytes);
     void *(*window)(size_t bytes, group *const *of, int groups, group *all);
     void (*window_reserve)(size_t bytes);
@@ -44,29 +44,29 @@ struct backend {
     void (*connect)(group *g, const char *name, int color, int key);
     void (*disconnect)(const char *name);
 
-    /* Bytes of scratch that the operation needs under these settings. Needs no device; NULL: not known. */
+    /* Returns the bytes of scratch that the operation needs with these settings. Needs no device. NULL: unknown. */
     size_t (*scratch_of)(const machine_tuning *t, const op *o);
-    /* Runs a computing operation at once, on host memory, without a machine; NULL: cannot. */
+    /* Runs a computing operation at once, on host memory, without a machine. NULL: not supported. */
     void (*compute)(const op *o, void *scratch);
 
-    /* ---- of a machine; what completes enters the history ---- */
+    /* ---- functions of a machine; they enter completed operations in the history ---- */
     void *(*open)(const machine_options *options, history *h);
     void (*close)(void *state);
     void (*tune)(void *state, const preparation *p, void *memory, size_t bytes);
     void (*submit)(void *state, const submission *s);
     void (*sync)(void *state, int queue, uint64_t serial);
-    /* Bytes between the caller and machine memory whose writers have completed. They synchronize. */
+    /* Copy bytes between the caller and machine memory whose writers have completed. Both synchronize. */
     void (*upload)(void *state, void *to, const void *from, size_t bytes);
     void (*download)(void *state, void *to, const void *from, size_t bytes);
     preparation (*prepared)(void *state); /* on paper only */
-    void (*profile)(bool on);             /* tells a profiler of devices where what it captures begins and ends */
+    void (*profile)(bool on);             /* marks the begin or end of a capture for the profiler of the device */
 };
 
 const backend *host_backend(void);
-const backend *cuda_backend(void); /* a build without CUDA has one that is not usable (machine/cuda/cuda_absent.c) */
+const backend *cuda_backend(void); /* if CUDA is not built, it is not usable (machine/cuda/cuda_absent.c) */
 const backend *paper_backend(void);
 const backend *backend_of(machine_kind kind);
 
-/* What ends a run on every backend: too little scratch; a wait for what was never submitted. */
+/* End the program: the first if needed > given, the second because the operation can never begin. */
 void backend_check_scratch(const op *o, size_t needed, size_t given);
 _Noreturn void backend_fail_never(const op *o, const dependency *w);

@@ -1,14 +1,14 @@
-/* Which ranks NVLink connects. Process state, as the devices are. */
+/* The NVLink domains of the ranks. Process-wide state, because the devices belong to the process. */
 #include "base/memory.h"
 #include "machine/queue/kind.h"
 #include "machine/world.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* [ranks of the world] the lowest rank of each one's domain; NULL: nobody has asked the devices. */
+/* [ranks of the world] lowest rank of each rank's domain; NULL before machine_meet. */
 static int *domain;
 
-/* Joins a node to the first domain of its fabric. `all`: every rank's device. */
+/* Puts each node into the first domain with the same fabric. A node without a fabric is a domain. all: [ranks]. */
 static void find_domains(const machine_device *all)
 {
     for (int rank = 0; rank < world_ranks(); rank++) {

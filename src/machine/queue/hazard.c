@@ -9,13 +9,13 @@ typedef struct {
     uint64_t serial;
     op_kind kind;
     origin origin;
-} visit; /* serial 0: none */
+} visit; /* serial 0: no visit */
 typedef struct {
     visit writer;
     int writer_queue;
-    visit reader[HAZARD_QUEUES]; /* the last one of each queue */
+    visit reader[HAZARD_QUEUES]; /* last reader in each queue */
 } visits;
-/* The list's free places lie where a range last came or went: the next one is near, so few ranges are moved. */
+/* A byte range and its visits. The list is a gap buffer: its free places lie at the last change, near the next. */
 typedef struct {
     uintptr_t begin, end;
     visits *by;
@@ -27,12 +27,12 @@ typedef struct visits_block {
 } visits_block;
 
 struct hazard {
-    vector_clock now[HAZARD_QUEUES];      /* what each queue's next operation is known to follow */
-    vector_clock *history[HAZARD_QUEUES]; /* of its operation serial % CLOCK_HISTORY */
-    range *ranges;                        /* by address, disjoint; its free places lie before range number `gap` */
+    vector_clock now[HAZARD_QUEUES];      /* operations that each queue's next operation follows */
+    vector_clock *history[HAZARD_QUEUES]; /* [CLOCK_HISTORY] clocks of each queue, at serial % CLOCK_HISTORY */
+    range *ranges; /* sorted by address, disjoint; the free places lie before range number `gap` */
     int64_t count, capacity, gap;
     visits **spare;
-    int64_t spares; /* [capacity] not in use */
+    int64_t spares; /* spare: [capacity], the first `spares` are unused */
     visits_block *blocks;
     hazard_report report;
 };
@@ -99,7 +99,7 @@ static void gap_move(hazard *h, int64_t to)
     h->gap = to;
 }
 
-/* As many visits more as a block holds, and a place in the list for each. */
+/* Adds a block of visits, and a free place in the list for each of them. */
 static void ranges_grow(hazard *h)
 {
     visits_block *b = allocate(1, sizeof *b, "visits of byte ranges");
@@ -112,7 +112,7 @@ static void ranges_grow(hazard *h)
     for (int i = 0; i < VISITS_BLOCK; i++) h->spare[h->spares++] = &b->item[i];
 }
 
-/* A fresh range before position i. */
+/* Inserts a range without visits before position i. */
 static range *ranges_insert(hazard *h, int64_t i, uintptr_t begin, uintptr_t end)
 {
     if (h->spares == 0) ranges_grow(h);
@@ -131,7 +131,7 @@ static void ranges_remove(hazard *h, int64_t first, int64_t count)
     h->count -= count;
 }
 
-/* The first range that ends after the address. */
+/* Returns the index of the first range that ends after the address. */
 static int64_t ranges_find(const hazard *h, uintptr_t address)
 {
     int64_t low = 0, high = h->count;
@@ -143,7 +143,7 @@ static int64_t ranges_find(const hazard *h, uintptr_t address)
     return low;
 }
 
-/* Makes the address a boundary. */
+/* Splits the range that contains the address, so that a range begins there. */
 static void ranges_split(hazard *h, uintptr_t address)
 {
     int64_t i = ranges_find(h, address);
@@ -153,7 +153,7 @@ static void ranges_split(hazard *h, uintptr_t address)
     right->begin = address;
 }
 
-/* Two operations may meet in many ranges: they make one sentence. */
+/* Two operations can meet in many ranges; they give one sentence. */
 static void report(hazard *h, const op *o, const visit *earlier)
 {
     hazard_report *r = &h->report;
@@ -178,7 +178,7 @@ static void range_check(hazard *h, const range *r, const vector_clock *known, co
         if (!ordered(known, i, &r->by->reader[i])) report(h, o, &r->by->reader[i]);
 }
 
-/* A read marks every range of [begin, end), filling gaps with fresh ones. */
+/* Marks every range of [begin, end) as read. Adds ranges where there are none. */
 static void ranges_read(hazard *h, uintptr_t begin, uintptr_t end, int queue, const visit *v)
 {
     for (int64_t i = ranges_find(h, begin); begin < end; i++) {
@@ -191,7 +191,7 @@ static void ranges_read(hazard *h, uintptr_t begin, uintptr_t end, int queue, co
     }
 }
 
-/* A write makes one range of [begin, end). */
+/* Replaces all ranges of [begin, end) by one whose only visit is this write. */
 static void ranges_write(hazard *h, uintptr_t begin, uintptr_t end, int queue, const visit *v)
 {
     int64_t first = ranges_find(h, begin), last = first;

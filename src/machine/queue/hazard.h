@@ -1,5 +1,5 @@
-/* The hazard checker: two operations that touch the same bytes, one of them writing, must be ordered by queues and
- * waits. A vector clock per queue, and per arena range the last writer and the last reader of every queue. */
+/* The hazard checker. Queues and waits must order two operations that touch the same bytes if one of them writes. It
+ * keeps a vector clock for each queue and, for each byte range, the last writer and the last reader of every queue. */
 #pragma once
 #include "machine/op/op.h"
 
@@ -7,8 +7,8 @@ enum { HAZARD_QUEUES = 12, HAZARD_SENTENCES = 8 };
 typedef struct hazard hazard;
 typedef struct {
     uint64_t at[HAZARD_QUEUES];
-} vector_clock; /* of each queue, the last operation that comes before */
-/* count: of unordered operations and ranges; the first different sentences. */
+} vector_clock; /* [queues] serial of the last operation that comes before */
+/* The hazards found. count: unordered pairs of operations in each byte range; sentence: the first different pairs. */
 typedef struct {
     int64_t count;
     int sentences;
@@ -19,14 +19,14 @@ hazard *hazard_open(void);
 void hazard_close(hazard *h);
 /* Returns whether the queue's next operation already follows operation `serial` (from 1) of queue `target`. */
 bool hazard_ordered(const hazard *h, int queue, int target, uint64_t serial);
-/* Operation `serial` of queue `target` and all that it followed; if it is thousands of operations old, itself only. */
+/* Returns operation `serial` of queue `target` and all that it follows; only itself if it is 16384 operations old. */
 vector_clock hazard_past(const hazard *h, int target, uint64_t serial);
-/* The queue's next operation follows all of that. */
+/* Records that the queue's next operation follows all operations of `past`. */
 void hazard_follow(hazard *h, int queue, const vector_clock *past);
-/* Operation `serial` of the queue: checks it against every earlier operation on its operands, then remembers it. */
+/* Checks operation `serial` of the queue against all earlier operations on the same bytes, then remembers it. */
 void hazard_submit(hazard *h, int queue, uint64_t serial, const op *o);
-/* The caller has waited for everything: all so far is ordered before all that follows. */
+/* Records that the caller has waited for all queues: all earlier operations come before all later ones. */
 void hazard_join(hazard *h);
 hazard_report *hazard_read(hazard *h);
-/* What was found elsewhere counts, too. */
+/* Adds the count and, while there is space, the sentences of `from`. */
 void hazard_report_add(hazard_report *to, const hazard_report *from);

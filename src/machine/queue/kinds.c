@@ -1,4 +1,4 @@
-/* Kinds of machines: which backend each has, and what callers ask of it (kind.h). */
+/* The functions of kind.h: each calls the backend of the kind. */
 #include "machine/queue/backend.h"
 #include "machine/world.h"
 

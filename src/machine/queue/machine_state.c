@@ -1,4 +1,4 @@
-/* Machines and their queues: opened, waited for, read, closed. What is submitted to them goes through submit.c. */
+/* Machines and their queues: opening, waiting, reading, closing. submit.c submits operations to them. */
 #include "machine/queue/machine_state.h"
 #include "base/fail.h"
 #include "base/memory.h"

@@ -1,9 +1,9 @@
-/* What a machine and its queues hold, for submit.c and machine/prove/. */
+/* The members of a machine and its queues, for submit.c and machine/prove/. */
 #pragma once
 #include "machine/queue/backend.h"
 #include "machine/queue/machine.h"
 
-/* The past is known when the queue is told to wait: until its next operation the checker may forget it. */
+/* A wait of the next operation. past is copied when the wait is requested, because the checker may forget it later. */
 typedef struct {
     mark mark;
     vector_clock past;
@@ -14,20 +14,20 @@ struct queue {
     int index;
     const char *name;
     bool yields;
-    uint64_t serial; /* of the last op submitted; the first is 1 */
+    uint64_t serial; /* number of the last operation submitted, from 1 */
     void *scratch;
     size_t scratch_bytes;
     awaited pending[HAZARD_QUEUES];
-    int pendings; /* one a queue at most: its latest */
+    int pendings; /* at most one for each other queue: the latest */
     dependency wait[HAZARD_QUEUES];
-    int waits; /* those of them that order something: the next op's */
+    int waits; /* waits of the next operation that order something */
 };
 
-/* Proves operations beside the dispatcher. `state` is the machine's proving. */
+/* Functions of machine/prove/ that op_submit calls. state: machine.proving. */
 typedef struct {
-    /* Returns whether the operation leaves out a wait, which is so many waits after the step's first. */
+    /* Returns whether the operation leaves out a wait. wait: its number in the step, from 0. */
     bool (*leaves_out)(void *state, const op *o, int64_t wait);
-    /* Runs the operation in place of submit_run, with what comes before and after it. */
+    /* Submits the operation in place of submit_run, with proofs before and after it. */
     void (*run)(void *state, queue *q, op *o);
     void (*step)(void *state, int64_t step); /* a step begins */
     void (*close)(void *state);
@@ -44,11 +44,11 @@ struct machine {
     history history;
     origin now;
     int64_t waits;
-    const prover *prover; /* NULL: operations run as they are submitted */
+    const prover *prover; /* NULL: nothing is proven */
     void *proving;
 };
 
-/* Counts, checks and hands over one operation, which waits for what queue.wait lists. */
+/* Counts and checks one operation and hands it to the backend. It waits for queue.wait, which is then empty. */
 mark submit_run(queue *q, const op *o);
-/* The group's transfers are numbered on every rank alike, struck ones included. */
+/* Gives a transfer the next number of its group. All ranks number alike, including transfers that a fault strikes. */
 void submit_number(op *o);

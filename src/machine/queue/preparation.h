@@ -1,22 +1,22 @@
-/* What a machine on paper notes of its operations, so that a machine can be made ready before it runs them. */
+/* The notes of a machine on paper about its operations. A real machine uses them to prepare before the first step. */
 #pragma once
 #include "machine/op/op.h"
 #include "machine/queue/hazard.h"
 
-/* origin.name and a transfer's group may be gone by the time a note is read: the op lacks both. */
+/* One distinct operation. op has no origin.name and no group, because these may be freed before the note is read. */
 enum { NOTE_NAME = 48, COUNTED_STEP = 1 };
 typedef struct {
-    op op; /* addresses are those on paper */
+    op op; /* with paper addresses */
     char name[NOTE_NAME];
-    int64_t times[PHASES], of_layers[PHASES]; /* submissions in step COUNTED_STEP; those of them that layers make */
+    int64_t times[PHASES], of_layers[PHASES]; /* submissions in step COUNTED_STEP; those with a layer */
 } op_note;
 
 typedef struct {
-    size_t scratch[HAZARD_QUEUES]; /* bytes that the operations of each queue need */
-    op_note *note;                 /* one for each kind, formats and shapes, in the order of submission; owned */
+    size_t scratch[HAZARD_QUEUES]; /* bytes of scratch that each queue needs */
+    op_note *note;                 /* [notes] one for each distinct operation (ops_alike), by first submission; owned */
     int notes, capacity;
-    struct submissions *order; /* all of them (submissions.h), if the machine was asked to keep them; owned */
-    uint64_t places; /* of all collectives' operands, in their order: ranks that lie alike have the same number */
+    struct submissions *order; /* all submissions, if machine_options.keeps_order; owned */
+    uint64_t places; /* hash of all operand addresses of collectives: equal on ranks with the same layout of memory */
 } preparation;
 
 /* Returns how often a step submits the operation. */
@@ -27,5 +27,5 @@ static inline int64_t note_times(const op_note *n)
     return times;
 }
 void preparation_free(preparation *p);
-/* Returns whether two operations take the same kernel: kind, formats, shapes, strides and alignment. */
+/* Returns whether two operations use the same kernel: equal kind, formats, shapes, strides and alignment. */
 bool ops_alike(const op *a, const op *b);

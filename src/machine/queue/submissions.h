@@ -1,33 +1,33 @@
-/* What a machine on paper was asked to run, in order, as machine/timeline/timeline.h runs it. */
+/* The submissions to a machine on paper, in order: the input of machine/timeline/timeline.h. */
 #pragma once
 #include "machine/op/fabric.h"
 #include "machine/queue/hazard.h"
 #include "machine/queue/preparation.h"
 
-/* An operation of another queue that comes first. */
+/* An operation of another queue that must complete first. */
 typedef struct {
     int queue;
     uint64_t serial;
 } dependency;
 
-/* Work that takes as long each time: a note of the preparation, whose name and phase are those of its first submission,
- * and of a transfer the group whose transfer it is. */
+/* A distinct piece of work: submissions with the same note, group, phase and name take the same time. note: index in
+ * preparation.note; group: index in submissions.group, -1 if it is not a transfer. */
 typedef struct {
-    int note, group; /* group: index, or -1 */
+    int note, group;
     phase phase;
     char name[NOTE_NAME];
 } work_item;
 
-/* One submission; the rest as in origin. */
+/* One submission. microbatch, layer, step and chunk are as in origin. item: index in submissions.item. */
 typedef struct {
     int32_t item, microbatch;
-    uint32_t first_wait; /* in submissions.wait */
+    uint32_t first_wait; /* index in submissions.wait */
     int16_t layer;
     int8_t step, chunk;
     uint8_t queue, waits;
 } submitted;
 
-/* All lists are owned. A group's memory may be gone: it is a copy, whose name, ranks and channel are right. */
+/* All lists are owned. group: copies, of which only axis, ranks and channel are valid. */
 typedef struct submissions {
     submitted *list;
     work_item *item;

@@ -1,10 +1,10 @@
-/* The dispatcher: every operation is numbered, counted and checked for hazards here, on its way to a backend. */
+/* The dispatcher: numbers, counts and checks every operation, then hands it to the backend. */
 #include "base/clock.h"
 #include "machine/op/activity.h"
 #include "machine/queue/machine_state.h"
 #include "machine/ranges/ranges.h"
 
-/* Whatever the queue runs next comes after m anyway. */
+/* Returns whether the queue's next operation already follows m. */
 static bool already_ordered(const queue *q, mark m)
 {
     return !m.queue || m.queue == q || hazard_ordered(q->machine->hazard, q->index, m.queue->index, m.serial);
@@ -32,7 +32,7 @@ void queue_follow(queue *q, const queue *other)
     for (int i = 0; i < other->pendings; i++) await(q, &other->pending[i]);
 }
 
-/* Waits that order something are counted and become the operation's, unless the prover leaves them out. */
+/* Gives the operation those pending waits that order something and counts them. The prover may leave one out. */
 static void collect_waits(queue *q, const op *o)
 {
     machine *m = q->machine;

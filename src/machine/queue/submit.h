@@ -1,11 +1,11 @@
-/* Operations on their way to a queue: what fillers made is named and handed over. */
+/* Submission of operations that fillers made. */
 #pragma once
 #include "base/fail.h"
 #include "machine/op/fabric.h"
 #include "machine/op/kernels.h"
 #include "machine/queue/machine.h"
 
-/* Queues the operation under that name, which must outlive the queue. Ends the program if something is lacking. */
+/* Submits the operation under that name, which must outlive the queue. Ends the program if op.lacks is set. */
 static inline mark submit(queue *q, const char *name, op o)
 {
     char text[OP_TEXT];

@@ -1,4 +1,4 @@
-/* Counts and seconds. */
+/* Counts and seconds of operations. */
 #include "machine/queue/tally.h"
 #include "machine/op/fabric.h"
 #include "machine/op/op.h"
@@ -25,7 +25,7 @@ int tally_axis_of(tally *t, const char *axis)
     return t->axes - 1;
 }
 
-/* The last row holds the rest if there are too many kinds. */
+/* If there are too many rows, the last one takes the rest. */
 static tally_transfer *transfer_row(tally *t, const char *axis, op_kind kind)
 {
     char name[TALLY_NAME];

@@ -1,19 +1,19 @@
-/* The ranges, by header-only NVTX 3, which loads the tool that the environment names. */
+/* Ranges by header-only NVTX 3, which loads the tool that the environment names. */
 #include "base/memory.h"
 #include "machine/ranges/ranges.h"
 #include <nvtx3/nvToolsExt.h>
 #include <stdio.h>
 #include <string.h>
 
-/* What a range shows: "matmul qkv", "forward chunk 1", "layer 17"; its payload is a step or microbatch. word is the
- * same pointer each time; name may be empty; number, payload -1: none. */
+/* A range as it is shown: "matmul qkv", "forward chunk 1", "layer 17"; payload: a step or microbatch. word: always the
+ * same pointer for the same word. name can be empty; number, payload: -1 if none. */
 typedef struct {
     const char *word, *name;
     int number;
     int64_t payload;
 } range;
 
-/* A registered text, in a list of those with the same word. */
+/* A registered text, in the list for the hash of its word. */
 typedef struct label {
     range of;
     nvtxStringHandle_t handle;
@@ -22,7 +22,7 @@ typedef struct label {
 
 enum { LISTS = 256, DEEPEST = 4 };
 static label *labels[LISTS];
-static range shown[DEEPEST]; /* the open ranges, from the outermost */
+static range shown[DEEPEST]; /* open ranges, from the outermost */
 static int depth;
 static nvtxDomainHandle_t domain; /* NULL: no tool listens */
 
@@ -52,8 +52,7 @@ static nvtxEventAttributes_t event_of(const range *r)
     return e;
 }
 
-/* Writes the ranges of an operation, its own last. Returns how many there are: 0 without a tool, which is loaded here.
- */
+/* Writes the ranges of an operation, outermost first. Returns their number, 0 if there is no tool. Loads the tool. */
 static int ranges_of(const op *o, range to[DEEPEST])
 {
     static bool asked;

@@ -1,4 +1,4 @@
-/* This build had no header of NVTX: profilers are shown no ranges. */
+/* Stubs for a build without the header of NVTX: profilers show no ranges. */
 #include "machine/ranges/ranges.h"
 
 void ranges_open(const op *o, bool on_paper) {}

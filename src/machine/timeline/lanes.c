@@ -1,4 +1,4 @@
-/* The timeline's lanes and meetings. */
+/* The lanes and meetings of a timeline. */
 #include "machine/timeline/lanes.h"
 #include "base/memory.h"
 #include <stdio.h>
@@ -35,7 +35,7 @@ int member_of(const meeting *m, int rank)
 
 /* ---- opening ---- */
 
-/* The heads of all lanes, each lane's one after another. */
+/* Lists the submissions of each lane in order, one lane after another. */
 static void open_lanes(actor *a)
 {
     const submissions *s = a->given->work->order;
@@ -48,7 +48,7 @@ static void open_lanes(actor *a)
             (lane){ .head = a->heads + first[i], .length = s->of_queue[i], .stage = s->of_queue[i] ? WAITS : OVER };
 }
 
-/* Looks for the group among those of the ranks before, and joins it there. */
+/* Joins the meeting that an earlier rank has made for the same group, or makes one. */
 static void join(timeline *t, int rank, int group_at)
 {
     const group *g = &t->actor[rank].given->work->order->group[group_at];

@@ -1,4 +1,4 @@
-/* Discrete events: who runs, until when, and who begins next. */
+/* Discrete events: rates of running operations, begins and ends. */
 #include "machine/timeline/timeline.h"
 #include "base/memory.h"
 #include "machine/timeline/lanes.h"
@@ -7,8 +7,8 @@
 
 /* ---- shares ---- */
 
-/* Returns how fast the lane's operation runs next to the others of its rank: 1 by itself. Shares are added as integers,
- * whose sum does not depend on the order of the queues. */
+/* Returns the speed of the lane's operation next to the other operations of its rank: 1 if alone. Shares are added as
+ * integers, so that the sum does not depend on the order of queues. */
 static double rate_on(const actor *a, const lane *l)
 {
     const double whole = 0x1p40;
@@ -24,7 +24,7 @@ static double rate_on(const actor *a, const lane *l)
     return 1.0 / most;
 }
 
-/* A transfer is as fast as its slowest member. */
+/* A transfer is as slow as its slowest member. */
 static double rate_of(const timeline *t, const actor *a, const lane *l)
 {
     const meeting *m = l->meets;
@@ -33,7 +33,7 @@ static double rate_of(const timeline *t, const actor *a, const lane *l)
     return rate;
 }
 
-/* One whose rate stays ends exactly when it was to end. */
+/* An unchanged rate keeps the planned end exactly. */
 static void set_rate(const timeline *t, lane *l, double rate)
 {
     if (rate == l->rate) return;
@@ -41,8 +41,8 @@ static void set_rate(const timeline *t, lane *l, double rate)
     l->since = t->now, l->rate = rate, l->end = t->now + fmax(l->left, 0.0) / rate;
 }
 
-/* Sets the rates of this rank's operations from now on, on the other ranks of their meetings, too. Called once all of
- * this instant has ended and begun: rates between would depend on the order of queues and ranks, in the last bit. */
+/* Sets the rates of this rank's operations, and of their meetings on other ranks. It is called after all ends and
+ * begins of this instant: intermediate rates would make the last bit depend on the order of queues and ranks. */
 static void set_rates(timeline *t, actor *a)
 {
     a->changed = false;
@@ -69,7 +69,7 @@ static void begin(timeline *t, actor *a, lane *l)
     memcpy(l->path, t->path, sizeof l->path);
 }
 
-/* The last member has come: each rank's thread does its part when it has computed what it computes. */
+/* Ends the meeting when the last member has come: each rank's thread makes its part after the present operation. */
 static void end_meeting(timeline *t, meeting *m)
 {
     for (int i = 0; i < m->members; i++) {
@@ -80,7 +80,7 @@ static void end_meeting(timeline *t, meeting *m)
     m->here = 0;
 }
 
-/* The last member has come: all begin, and last as long as the longest. */
+/* Begins the transfer on all ranks when the last member has come. It lasts as long as the longest. */
 static void begin_meeting(timeline *t, meeting *m)
 {
     double left = 0.0;
@@ -90,7 +90,7 @@ static void begin_meeting(timeline *t, meeting *m)
     m->here = 0;
 }
 
-/* How many times longer it takes on the multiprocessors that transfers leave it. */
+/* Returns how many times longer the operation takes on the multiprocessors that transfers leave. */
 static double stretch_on(const timeline *t, const actor *a, const price *p)
 {
     int all = t->options->multiprocessors, free = all - a->held;
@@ -108,7 +108,7 @@ static void begin_computing(timeline *t, actor *a, lane *l)
     begin(t, a, l);
 }
 
-/* Multiprocessors are taken before the peers are there, as a kernel that spins takes them. */
+/* Takes multiprocessors before the peers arrive, as a kernel that spins does. */
 static bool begin_transfer(timeline *t, actor *a, lane *l)
 {
     const price *p = price_of(a, l);
@@ -131,7 +131,7 @@ static bool goes_before(const actor *a, const lane *l, const lane *other)
     return own == others ? head_of(a, l) < head_of(a, other) : others;
 }
 
-/* The lane that goes first, of those in that stage that compute, or of transfers; NULL: none. */
+/* Returns the lane that goes first among those in that stage, either transfers or computing; NULL: none. */
 static lane *first_in(actor *a, lane_stage stage, bool transfers)
 {
     lane *first = NULL;
@@ -143,7 +143,7 @@ static lane *first_in(actor *a, lane_stage stage, bool transfers)
     return first;
 }
 
-/* After all that end at this instant: begins transfers, which ask for little. */
+/* Begins transfers after all ends of this instant. */
 static void post_transfers(timeline *t, actor *a)
 {
     lane *l;
@@ -154,7 +154,7 @@ static void post_transfers(timeline *t, actor *a)
     while ((l = first_in(a, READY, true))) l->refused = !begin_transfer(t, a, l);
 }
 
-/* Begins one computing operation, if none runs. A host's thread takes up transfers first. */
+/* Begins one computing operation if none runs. The thread of a host makes transfers first. */
 static void compute(timeline *t, actor *a)
 {
     lane *met = first_in(a, MET, true), *l = met ? met : first_in(a, READY, false);
@@ -162,7 +162,7 @@ static void compute(timeline *t, actor *a)
     if (!a->computing && l) begin_computing(t, a, l);
 }
 
-/* All ranks post before one computes: a meeting of one may give work to another's thread. */
+/* All ranks begin transfers before one computes, because a meeting can give work to the thread of another rank. */
 static void settle_all(timeline *t)
 {
     for (int r = 0; r < t->ranks; r++)
@@ -205,7 +205,7 @@ static void end(timeline *t, actor *a, lane *l)
     l->stage = l->at < l->length ? WAITS : OVER;
 }
 
-/* Ends the operation, of a meeting on all its ranks. */
+/* Ends the operation, on all ranks of its meeting. */
 static void end_all(timeline *t, actor *a, lane *l)
 {
     meeting none = { .members = 1, .rank = { a->rank }, .lane = { l } }, *m = l->meets ? l->meets : &none;

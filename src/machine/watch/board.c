@@ -1,4 +1,4 @@
-/* The board is a file in memory. */
+/* The board: a file in shared memory. */
 #include "machine/watch/board.h"
 #include "base/clock.h"
 #include <errno.h>
@@ -13,13 +13,13 @@
 #include <unistd.h>
 
 static const char *const folders[] = { "/dev/shm", "/tmp" };
-static const double SILENT_SECONDS = 1.0; /* before the kernel is asked for the state of a process */
+static const double SILENT_SECONDS = 1.0; /* without a tick, before /proc is read for the state of a process */
 
 /* ---- memory ---- */
 
 static size_t board_bytes(int slots) { return sizeof(board) + (size_t)slots * sizeof(board_slot); }
 
-/* Memory is set aside at once: a full folder would end the process when it is written to. */
+/* Reserves memory at once: if the file system is full, a later write would end the process. */
 static board *map(int file, size_t bytes)
 {
     struct stat is;
@@ -96,7 +96,7 @@ bool board_claim(board *b, int slot, int rank)
     return true;
 }
 
-/* Whoever begins to run here meanwhile finds nobody left. */
+/* The slots become absent, so that a process that starts meanwhile sees no ranks that have left. */
 void board_leave(board *b, int slot, const char *name)
 {
     b->slot[slot].presence = RANK_LEFT;
@@ -111,7 +111,7 @@ void board_leave(board *b, int slot, const char *name)
 
 /* ---- reading ---- */
 
-/* The letter behind the name, which is in parentheses and may hold any. */
+/* Returns the letter after the name. The name is in parentheses and may contain parentheses itself. */
 static char process_state(int pid)
 {
     char path[32], line[512];

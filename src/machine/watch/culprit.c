@@ -1,15 +1,15 @@
-/* A rank waits for an operation of a group; those of the group that have not entered it keep it waiting. */
+/* A rank waits for an operation of a group: the members that have not entered it keep it waiting. */
 #include "machine/watch/culprit.h"
 #include <stdlib.h>
 
 static const rank_state *state_of_rank(const rank_state *s, int count, int rank)
 {
-    for (int k = 0; k < count; k++) /* mostly in the order of ranks */
+    for (int k = 0; k < count; k++) /* they are mostly in the order of ranks */
         if (s[(rank + k) % count].rank == rank) return &s[(rank + k) % count];
     return NULL;
 }
 
-/* A rank that has entered it and waits for nobody is stuck inside it. */
+/* A rank that has entered the operation and waits for nobody is stuck inside it. */
 static bool holds(const rank_state *s, const activity *e)
 {
     return !rank_has_entered(s, e) || (!s->waits && s->presence == RANK_HERE);
@@ -17,11 +17,11 @@ static bool holds(const rank_state *s, const activity *e)
 
 static bool is_busy(const rank_state *s) { return s->presence == RANK_HERE && !s->waits && !rank_is_unheard(s); }
 
-/* Returns what excuses a rank from being the one at fault: nothing; that nothing is known of it; that it waits. */
+/* Returns how well a rank is excused: 0 not at all, 1 because nothing is known of it, 2 because it waits. */
 static int excuse(const rank_state *s) { return s->waits ? 2 : rank_is_unheard(s); }
 
-/* Returns one of those that keep state i waiting: one that waits for nobody; else the last that waits, for somebody
- * further; else one of which nothing is known. -1: none does. */
+/* Returns a rank that keeps state i waiting: one that waits for nobody; else the last one that waits; else one of which
+ * nothing is known. -1: there is none. */
 static int awaited_by(const rank_state *s, int count, int i)
 {
     int found = -1;
@@ -53,8 +53,8 @@ static int first_that(const rank_state *s, int count, bool (*is)(const rank_stat
     return -1;
 }
 
-/* Every rank that waits blames one. Picks the one with the least excuse, then the most blamed, then the one that
- * completed most: it left something out and went on. */
+/* Each waiting rank blames one rank. Picks the rank with the least excuse; among equals the most blamed; among these
+ * the one that completed most, because it skipped an operation. */
 static int most_blamed(const rank_state *s, int count)
 {
     int *votes = calloc((size_t)count, sizeof *votes), best = -1;
@@ -74,7 +74,7 @@ static int most_blamed(const rank_state *s, int count)
     return best;
 }
 
-/* Have all others of its group gone on to the next operation? */
+/* Returns whether all other members have entered a later operation of the group. */
 static bool is_left_behind(const rank_state *s, int count, int i)
 {
     const activity *e = &s[i].waiting;
@@ -85,7 +85,7 @@ static bool is_left_behind(const rank_state *s, int count, int i)
     return e->group.key != 0;
 }
 
-/* A rank that waits for an operation that all have entered keeps others waiting, but is not behind. */
+/* Follows the chain of waits. If it ends in an operation that all have entered, no rank is behind. */
 static culprit follow(const rank_state *s, int count, int who)
 {
     int from = waiter_for(s, count, who), at = who;

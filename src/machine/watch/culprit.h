@@ -1,10 +1,11 @@
-/* Finds the rank that keeps a run from going on, by what is known of its ranks; a pure function. */
+/* The culprit: the rank that stops a run, found from the states of all ranks by a pure function. */
 #pragma once
 #include "machine/watch/state.h"
 #include <stddef.h>
 
-/* GONE, STOPPED and ABSENT in the order of belief; UNHEARD: its node is not known; BEHIND: has not entered what others
- * wait for; LEFT: so too, but waits for what all others completed; UNDELIVERED: all entered, and it does not end. */
+/* GONE, STOPPED and ABSENT are tested first, in this order. UNHEARD: its node is not known. BEHIND: it has not entered
+ * an operation that others wait for. LEFT: the same, but it waits for an operation that all others completed.
+ * UNDELIVERED: all have entered the operation, and it does not complete. */
 typedef enum {
     CAUSE_GONE,
     CAUSE_STOPPED,
@@ -17,13 +18,12 @@ typedef enum {
 typedef struct {
     cause cause;
     int who;     /* index of the rank */
-    int waiting; /* index of one that waits for it; -1: none does */
+    int waiting; /* index of a rank that waits for it; -1: none */
 } culprit;
 
-/* states [count]: one for each rank, absent ones too. */
+/* Returns the culprit. states: [count] one for each rank, including absent ones. */
 culprit culprit_find(const rank_state *states, int count);
-/* What every rank does, of many those that differ, and a sentence that names the culprit; times against now. */
+/* Write what the ranks do and, in culprit_say, a sentence about the culprit. quiet: seconds without progress. */
 enum { CULPRIT_BYTES = 1 << 15 };
-void culprit_table(const rank_state *states, int count, double now,
-                   char text[CULPRIT_BYTES]); /* without the sentence */
+void culprit_table(const rank_state *states, int count, double now, char text[CULPRIT_BYTES]);
 void culprit_say(const rank_state *states, int count, double quiet, double now, char text[CULPRIT_BYTES]);

@@ -1,4 +1,4 @@
-/* The culprit in sentences, and a line for the ranks that do the same. */
+/* The text about a stall: a line for the ranks that do the same, and a sentence about the culprit. */
 #include "machine/watch/culprit.h"
 #include <inttypes.h>
 #include <stdarg.h>
@@ -88,7 +88,7 @@ static void add_state(words *w, const rank_state *s)
     add_event(w, &s->waiting);
 }
 
-/* Ages left out, so that ranks that do the same say the same. */
+/* Leaves out ages, so that ranks that do the same have the same line. */
 static void describe(const rank_state *s, char line[LINE])
 {
     words w = { line, LINE, 0 };
@@ -146,7 +146,7 @@ static void add_while(words *w, const rank_state *s)
     add(w, ")");
 }
 
-/* Adds how many others of its group are not heard of either: any of them may be at fault. */
+/* Adds the other members of the group that are not heard of: any of them may be at fault. */
 static void add_others(words *w, const rank_state *s, int count, const rank_state *who, const activity *e)
 {
     int others = 0;

@@ -1,4 +1,4 @@
-/* Launchers: Open MPI's, those that speak PMI or PMIx, Slurm's. */
+/* Environment variables of launchers: Open MPI, PMI, PMIx and Slurm. */
 #include "machine/watch/launcher.h"
 #include <stdint.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@ static names rank_names = { "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SL
 static names ranks_names = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS" };
 static names local_names = { "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_LOCALID" };
 static names locals_names = { "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "PMI_LOCAL_SIZE" };
-/* Names of a run, and of a node of it: two names of one machine are two nodes. */
+/* Variables that identify a run, and a node of it. A machine with two names counts as two nodes. */
 static names run_names = { "PMIX_NAMESPACE", "OMPI_MCA_orte_precondition_transports", "SLURM_STEP_ID", "PMI_JOBID" };
 static names node_names = { "SLURM_JOB_ID", "SLURM_NODEID", "PMIX_HOSTNAME", "OMPI_MCA_orte_local_daemon_uri" };
 

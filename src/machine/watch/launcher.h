@@ -1,11 +1,11 @@
-/* What the launcher told this process in its environment, before MPI has started; -1: not known. */
+/* The place of this process, from the environment variables of its launcher, before MPI starts; -1 if unknown. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 
 typedef struct {
-    int rank, ranks, local, locals; /* world rank; place among, and number of, its processes of this node */
+    int rank, ranks, local, locals; /* in the world, and on this node: rank, and number of ranks */
 } launch_place;
 launch_place launch_here(void);
-/* A name that only the processes of this run on this node have; false: there is none. */
+/* Writes a name that only the processes of this run on this node have. Returns false if there is none. */
 bool launch_name(char *name, size_t length);

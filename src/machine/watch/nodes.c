@@ -1,5 +1,5 @@
-/* The file system may hang: then this thread does, and the thread that watches judges in time what this node knows.
- * A file begins with text for people; after a zero byte follow a word, the states of the node's ranks and a seal. */
+/* The files of nodes. If the file system hangs, only this thread hangs; the watching thread then judges by what its
+ * node knows. A file has text for people, a zero byte, a node_word, the states of the node's ranks and a seal. */
 #include "machine/watch/nodes.h"
 #include "base/clock.h"
 #include "base/fail.h"
@@ -18,17 +18,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Between looks: IDLE patiences, a quarter of that if rank 0's node asks, ASKED seconds at least. CLOSING: seconds. */
+/* Between looks: IDLE patiences, or a quarter (at least ASKED seconds) if rank 0's node asks. CLOSING: seconds. */
 static const double IDLE = 0.125, ASKED = 0.4, CLOSING = 3.0;
 
-typedef enum { RUN_GOES_ON, RUN_ASKS, RUN_ENDS } run_state; /* what the node of rank 0 says, and the others repeat */
+typedef enum { RUN_GOES_ON, RUN_ASKS, RUN_ENDS } run_state; /* of the node of rank 0; the others repeat it */
 typedef struct {
     uint64_t run;
-    double stamp, quiet;    /* stamp: another one each time; quiet: as watch.quiet */
-    double limit, of_alone; /* as watch_exceeded, and so if nothing is known of other nodes */
+    double stamp, quiet;    /* stamp: different in each message; quiet: as watch.quiet */
+    double limit, of_alone; /* watch_exceeded with alone false, and with alone true */
     int32_t says, slots;
 } node_word;
-/* The seal is this and the file's length (exclusive or): what somebody made of such a file has none. */
+/* The seal is this number XOR the length of the file: a file that somebody has edited has no valid seal. */
 static const uint64_t SEAL = UINT64_C(0x7867737773746c31);
 typedef struct {
     char name[RANK_HOST + 16];
@@ -42,7 +42,7 @@ static struct {
     node *node; /* [nodes], the first is that of rank 0 */
     int nodes, own;
     double asked_at;
-    bool asks; /* the node of rank 0 does */
+    bool asks; /* the node of rank 0 asks */
     pthread_t thread;
     atomic_bool over;
 } files;
@@ -54,7 +54,7 @@ static bool path_of(const char *name, char path[PATH_MAX])
     return snprintf(path, PATH_MAX, "%s/%s", files.folder, name) < PATH_MAX;
 }
 
-/* Returns a word and the states that follow it, to be freed; NULL: there is none of this run. */
+/* Returns a node_word with its states, which the caller frees; NULL if there is none of this run. */
 static node_word *read_node(const node *n)
 {
     char path[PATH_MAX];
@@ -70,7 +70,7 @@ static node_word *read_node(const node *n)
     return NULL;
 }
 
-/* It is on the disk where it says something new: the last states stay after the run. Else only others are to see it. */
+/* Syncs only new messages to disk, where the last states remain. Repeated ones only have to reach the other nodes. */
 static void write_node(run_state says, double now)
 {
     char path[PATH_MAX], reason[PATH_MAX + 256];
@@ -100,13 +100,13 @@ static void write_node(run_state says, double now)
 
 /* ---- the node of rank 0 ---- */
 
-/* Tells whether a node answers the question. */
+/* Returns whether the node has answered the present question, and recently. */
 static bool answers(const node *n, double now)
 {
     return n->heard >= files.asked_at && now - n->heard <= watch_lateness();
 }
 
-/* Takes the states of a node's ranks into those of all. */
+/* Reads the file of a node and copies the states of its ranks into those of all. */
 static void hear(node *n, rank_state *all)
 {
     node_word *w = read_node(n);
@@ -124,8 +124,8 @@ static void hear(node *n, rank_state *all)
     free(w);
 }
 
-/* Tells whether no rank of any node has completed anything for longer than one that waits would wait. A node whose file
- * was seen has some time to answer; one that never was judges by itself. */
+/* Returns whether no rank of any node has completed anything for longer than the patience of a waiting rank. A node
+ * whose file was seen gets some time to answer; a node that was never seen judges by itself. */
 static bool run_stalls(bool sees_all, double now, double *quiet)
 {
     double least = 0.0;
@@ -135,7 +135,7 @@ static bool run_stalls(bool sees_all, double now, double *quiet)
         double limit = sees_all ? n->word.limit : n->word.of_alone;
         if (n->heard > 0.0 && n->heard < files.asked_at && now - files.asked_at < watch_lateness()) return false;
         if (!answers(n, now)) continue;
-        if (n->word.quiet < *quiet) *quiet = n->word.quiet; /* not longer: it may have gone on since it answered */
+        if (n->word.quiet < *quiet) *quiet = n->word.quiet; /* not aged: the node may have gone on since its answer */
         if (limit > 0.0 && (least == 0.0 || limit < least)) least = limit;
     }
     double own = watch_exceeded(watch.board, !sees_all, now);
@@ -180,7 +180,7 @@ static void follow(double now)
     files.asks = first->word.says == RUN_ASKS;
     if (first->word.says == RUN_ENDS) b->alarm = b->told = STATUS_HANG;
     else if (watch.shares && (files.asks || files.node[files.own].heard == 0.0)) write_node(first->word.says, now);
-    else files.node[files.own].word.says = RUN_GOES_ON; /* the next answer is news */
+    else files.node[files.own].word.says = RUN_GOES_ON; /* so the next answer is a new message */
 }
 
 static void *look(void *unused)
@@ -197,9 +197,9 @@ static void *look(void *unused)
     return unused;
 }
 
-/* ---- from the first to the last ---- */
+/* ---- opening and closing ---- */
 
-/* Two nodes may have one host name. */
+/* Two nodes can have the same host name. */
 static void name_node(node *n, int rank)
 {
     const node_place *p = &watch.place[rank];
@@ -221,7 +221,7 @@ static bool is_of_node(int folder, const char *name)
     return ours;
 }
 
-/* Removes the files of nodes from a folder if it may. Returns whether it holds nothing else, and is no link. */
+/* Removes the files of nodes from the folder if `removes`. Returns whether it is no link and has no other files. */
 static bool clear(const char *folder, bool removes)
 {
     int file = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -257,7 +257,7 @@ void nodes_open(const char *folder)
 
 void nodes_close(void)
 {
-    double began = clock_seconds(), bound = fmin(CLOSING, 0.5 * watch_patience()); /* the others wait */
+    double began = clock_seconds(), bound = fmin(CLOSING, 0.5 * watch_patience()); /* the other ranks wait */
     files.over = true;
     while (pthread_tryjoin_np(files.thread, NULL) && clock_seconds() - began < bound) watch_rest();
     watch.shares = false;

@@ -1,14 +1,14 @@
-/* What nodes tell each other when a run stalls, by a file each in a shared folder: the node of rank 0 asks when it is
- * without progress, the others write what their ranks do, and it judges. */
+/* Messages between nodes when a run stalls: each node has a file in a shared folder. If the node of rank 0 sees no
+ * progress, it asks; the others write the states of their ranks; then it judges. */
 #pragma once
 #include <stdbool.h>
 
-/* Makes the folder, or removes an earlier run's files from it; for rank 0, before nodes_open. Returns false and changes
- * nothing if it cannot be made, is a link or holds anything else. */
+/* Makes the folder, or removes the files of an earlier run from it. Rank 0 calls it, before nodes_open. Returns false
+ * and changes nothing if the folder cannot be made, is a link or contains other files. */
 bool nodes_make(const char *folder);
-/* Reads and writes files there from now on: a thread does, in each rank. */
+/* Starts a thread in each rank, which reads and writes files there from now on. */
 void nodes_open(const char *folder);
-/* Stops that. A thread that a file system holds for seconds is left to itself. */
+/* Stops the thread. A thread that the file system blocks for seconds is not waited for. */
 void nodes_close(void);
-/* Removes the files of nodes, and the folder if it holds nothing else. For rank 0, after all have closed it. */
+/* Removes the files of nodes, and the folder if it is then empty. Rank 0 calls it, after nodes_close on all ranks. */
 void nodes_remove(const char *folder);

@@ -1,10 +1,10 @@
-/* What a process's main thread and the thread that watches share: process state, as the process is. */
+/* The state that the main thread and the watching thread of a process share. */
 #pragma once
 #include "machine/watch/board.h"
 #include <pthread.h>
 
 typedef struct {
-    board_slot alone; /* of a process that did not start the watch */
+    board_slot alone; /* slot of a process that did not start the watch */
     _Atomic(board *) board;
     _Atomic(board_slot *) own;
     _Atomic(const node_place *) place; /* [ranks]; NULL: one node, or not yet known */
@@ -18,23 +18,23 @@ typedef struct {
 } watch_process;
 extern watch_process watch;
 
-/* Starts a thread that takes no signals, which are the main thread's. */
+/* Starts a thread that blocks signals, because the main thread handles them. */
 void watch_begin_thread(pthread_t *thread, void *(*run)(void *));
-void watch_rest(void); /* until the next look */
+void watch_rest(void); /* sleeps until the next look */
 
-/* ---- what the thread that reads the files of nodes takes from the thread that watches ---- */
+/* ---- functions of the watching thread that nodes.c calls ---- */
 
-/* Tells whether this process speaks for its node: the first whose thread is awake does. */
+/* Returns whether this process acts for its node: the first process whose thread is awake does. */
 bool watch_speaks(const board *b, double now);
-/* Reads what the ranks of this node do into states [slots of the board]. */
+/* Reads the states of the ranks of this node into states [slots of the board]. */
 void watch_read_board(const board *b, double now, rank_state *states);
-/* Returns the states of all ranks [ranks], to be freed: those of this node, and of the others that nothing is known. */
+/* Returns the states of all ranks [ranks], which the caller frees. Ranks of other nodes are marked as unheard. */
 rank_state *watch_all_states(const board *b, double now);
-/* Returns the least patience that a waiting rank of this node has exceeded, or 0. alone: other nodes are not known. */
+/* Returns the least patience (seconds) that a waiting rank here has exceeded, or 0. alone: other nodes are unknown. */
 double watch_exceeded(const board *b, bool alone, double now);
-/* Returns the seconds that this rank waits, and those after which a node that does not answer is late. */
+/* Return the seconds that this rank waits for progress, and those after which a node without an answer is late. */
 double watch_patience(void);
 double watch_lateness(void);
-/* Says what all ranks do and who keeps them waiting, and ends the run. Returns where another rank of this node does. */
+/* Prints what all ranks do and the culprit, then ends the run. Returns if another rank of this node already does so. */
 void watch_tell(board *b, const rank_state *all, double quiet);
 void *watch_thread(void *unused);

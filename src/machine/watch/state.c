@@ -1,4 +1,4 @@
-/* Groups and names of what ranks do. */
+/* Questions about the state of a rank. */
 #include "machine/watch/state.h"
 #include <string.h>
 

@@ -1,35 +1,35 @@
-/* What is known of a rank from outside, as plain values that are shared on a node and sent to others. */
+/* The state of a rank as others see it: plain values that are shared on a node and sent to other nodes. */
 #pragma once
 #include "machine/op/activity.h"
 
-/* LEFT: it was asked what needs no ranks, and does not start MPI. */
+/* LEFT: the process only answers an option that needs no ranks, and does not start MPI. */
 typedef enum { RANK_ABSENT, RANK_HERE, RANK_ENDING, RANK_ENDED, RANK_LEFT } rank_presence;
 enum { RANK_HOST = 40 };
 typedef struct {
     int32_t rank, pid;
     rank_presence presence;
     char host[RANK_HOST];
-    char process; /* its state as /proc names it; 'X' gone, '?' not known */
+    char process; /* state letter of /proc; 'X': gone, '?': unknown, 'L': unheard */
     bool waits;
     uint64_t heartbeat;
-    double silent, patience; /* seconds since its watching thread ticked; those it waits before it gives up */
+    double silent, patience; /* seconds since its watching thread ran; seconds that it waits before it gives up */
     activity doing, waiting, completed;
     struct {
-        uint64_t key, order; /* of the last that it entered */
+        uint64_t key, order; /* of the last operation that it entered */
     } entered[ACTIVITY_GROUPS];
 } rank_state;
 
-uint64_t rank_entered(const rank_state *s, uint64_t key); /* order of the last of that group; 0: none */
+uint64_t rank_entered(const rank_state *s, uint64_t key); /* order of the last operation of that group; 0: none */
 bool rank_has_entered(const rank_state *s, const activity *e);
 bool rank_is_dead(const rank_state *s);
 bool rank_is_stopped(const rank_state *s);
 bool rank_is_absent(const rank_state *s);
-bool rank_is_unheard(const rank_state *s); /* nothing is known of it here */
-void rank_lose(rank_state *s);             /* marks it so */
-/* Ages for times, or times for ages. */
+bool rank_is_unheard(const rank_state *s); /* nothing is known of its node */
+void rank_lose(rank_state *s);             /* marks it as unheard */
+/* Converts times to ages, or ages to times. */
 void states_turn(rank_state *s, int count, double now);
 
-/* The node of a rank. slots: ranks of it; 0: this rank is not the first of its node. */
+/* The node of a rank. slots: number of ranks on the node; 0 if this rank is not the first of them. */
 typedef struct {
     uint64_t board;
     int32_t slots;

@@ -1,4 +1,4 @@
-/* The watch's life. */
+/* The watch: start, boards and end. */
 #include "machine/watch/watch.h"
 #include "base/clock.h"
 #include "base/fail.h"
@@ -80,7 +80,7 @@ node_place watch_place(void)
 
 void watch_places(const node_place *of_rank) { watch.place = of_rank; }
 
-/* Where the watch ends the run, the main thread does not. */
+/* If the watch ends the run, the main thread waits here and leaves the exit status to it. */
 void watch_ending(void)
 {
     while (watch.over) watch_rest();

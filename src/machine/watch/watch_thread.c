@@ -1,4 +1,4 @@
-/* The thread that watches: looks at the board, judges, and ends the run. */
+/* The watching thread: it reads the board, judges and ends the run. */
 #include "base/clock.h"
 #include "base/fail.h"
 #include "machine/watch/culprit.h"
@@ -11,13 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Seconds. LOOK: between two looks. FRESH: a thread that ticked so recently is awake. GAP: so long only a suspended one
- * is not run, which did not see what happened meanwhile. GRACE: some launchers give the others of one that is gone a
- * second. LEFT: a script that asked may still start a run. TOLD: for the one that speaks. */
+/* Seconds. LOOK: between looks. FRESH: a thread that ticked so recently is awake. GAP: a thread that paused so long was
+ * suspended and missed what happened. GRACE: after a rank is gone; some launchers leave the others one second. LEFT:
+ * after a rank left; its script may still start a run. TOLD: for the rank that prints. */
 static const double LOOK = 0.05, FRESH = 1.0, GAP = 5.0, GRACE = 0.2, LEFT = 10.0, TOLD = 2.0;
-/* So many times a rank's patience nodes may start apart, or work for all ranks without a word. */
+/* Patiences before a node judges a wait for all ranks: nodes may start apart, or one rank may work for all. */
 static const double FAR = 10.0;
-/* Seconds in which other nodes hear that the run ends, or each says what it knows, before the first one ends it. */
+/* Seconds for other nodes to hear that the run ends, or to print what they know, before the first one ends it. */
 static const double OTHERS = 1.5;
 
 watch_process watch = { .own = &watch.alone, .alone.limit = 60.0 }; /* before the deck is read */
@@ -44,7 +44,7 @@ bool watch_speaks(const board *b, double now)
     return true;
 }
 
-/* Seconds since any rank completed anything. What happened while this thread did not look is not known. */
+/* Returns the seconds since any rank completed anything. Time in which this thread was suspended does not count. */
 static double quiet_seconds(const board *b, double now)
 {
     uint64_t sum = 0;
@@ -57,7 +57,7 @@ static double quiet_seconds(const board *b, double now)
     return now - thread.seen_at;
 }
 
-/* A rank of this node, known to keep waiting who waits for e. */
+/* Returns whether a rank of this node keeps those waiting that wait for e. */
 static bool is_held_here(const board *b, const activity *e, double now)
 {
     for (int i = 0; i < b->slots; i++) {
@@ -68,7 +68,7 @@ static bool is_held_here(const board *b, const activity *e, double now)
     return false;
 }
 
-/* Tells whether this node may judge a wait by itself. A wait for all ranks, unknown here, is judged in the end only. */
+/* Returns whether this node may judge a wait alone: a wait for all ranks only late, unless it sees who is missing. */
 static bool may_judge(const board *b, const activity *e, double patiences, double now)
 {
     bool sees_all = b->slots == watch.ranks;
@@ -98,7 +98,7 @@ static bool one_is_gone(const board *b)
     return false;
 }
 
-/* The first that left without MPI and has ended; -1: none. */
+/* Returns the first rank that left without MPI and has terminated; -1: none. */
 static int who_left(const board *b)
 {
     for (int i = 0; i < b->slots; i++)
@@ -112,7 +112,7 @@ static void rest_for_ever(int number)
     for (;;) pause();
 }
 
-/* Keeps the main thread out of MPI. Open MPI 5 ends a rank with another status when a peer's TCP connection closes. */
+/* Keeps the main thread out of MPI: Open MPI 5 ends a rank with another status when a peer's TCP connection closes. */
 static void hold_main_thread(void)
 {
     const struct sigaction action = { .sa_handler = rest_for_ever };
@@ -132,19 +132,19 @@ void watch_read_board(const board *b, double now, rank_state *s)
     for (int i = 0; i < b->slots; i++) {
         board_read(b, i, now, &s[i]);
         if (s[i].presence != RANK_ABSENT) continue;
-        s[i].rank = watch.own->rank - watch.slot + i; /* as launchers number processes, unless told otherwise */
+        s[i].rank = watch.own->rank - watch.slot + i; /* as launchers number the processes of a node */
         activity_text(s[i].host, sizeof s[i].host, watch.own->host);
     }
 }
 
-/* One on each board says why the run ends. */
+/* Lets one rank of each board print why the run ends. */
 static bool may_tell(board *b)
 {
     int32_t nobody = 0;
     return atomic_compare_exchange_strong(&b->alarm, &nobody, watch.slot + 1);
 }
 
-/* Then nothing is in the way of the end. */
+/* Prints without a lock of stdio, and lets other nodes hear of it before the run ends. */
 static void end_saying(board *b, const char *text, int status)
 {
     ssize_t unused = write(STDERR_FILENO, text, strlen(text));
@@ -186,7 +186,7 @@ static void refuse_without(board *b, int slot)
     end_saying(b, text, STATUS_REFUSED);
 }
 
-/* The one that speaks may be stopped itself. */
+/* Waits for the rank that prints, for some time only, because it may be stopped itself. */
 static void obey(const board *b)
 {
     hold_main_thread();
@@ -212,16 +212,16 @@ rank_state *watch_all_states(const board *b, double now)
 }
 
 double watch_patience(void) { return watch.own->limit + watch.own->activity.allowance; }
-/* An idle node looks for a question once in an eighth of the patience; the rest is for the file system. */
+/* An idle node looks for a question once in 1/8 of the patience. The rest is time for the file system. */
 double watch_lateness(void) { return 0.25 * watch_patience() + 3.0; }
 
-/* Tells whether the node of rank 0 may still judge. */
+/* Returns whether the node of rank 0 may still judge. */
 static bool is_judged_elsewhere(double excess, double now)
 {
     return watch.shares && (excess < watch_lateness() || now - watch.heard < watch_lateness());
 }
 
-/* For its node, for which this rank speaks. */
+/* Judges for the node. Only the rank that acts for its node calls it. */
 static void judge(board *b, double quiet, double now)
 {
     if (!one_is_gone(b) || thread.gone_at == 0.0) thread.gone_at = now;

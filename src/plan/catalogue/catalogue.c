@@ -1,4 +1,4 @@
-/* Looking things up in the catalogue. */
+/* Lookups in the catalogue. */
 #include "plan/catalogue/catalogue.h"
 #include <stdio.h>
 

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <strings.h>
 
-/* Sources: NVIDIA's dgxc-benchmarking README 26.06.01 for H100, B200, B300, GB200 and GB300 (others print GB200 and
- * GB300 as 2500 and 5000 TFLOP/s, B200 with 192 GB, of which 180 are usable); data sheets for H200, A100 and L40S,
- * which is a PCIe card; hardware_spec.md of citsjtu2020/LLM-Prof for H20, whose FP8 peak is taken to be that of INT8.
- */
+/* Sources: NVIDIA's dgxc-benchmarking README 26.06.01 for H100, B200, B300, GB200 and GB300 (other documents give 2500
+ * and 5000 TFLOP/s for GB200 and GB300, and 192 GB for B200, of which 180 are usable); data sheets for H200, A100 and
+ * L40S, which is a PCIe card; hardware_spec.md of citsjtu2020/LLM-Prof for H20, whose FP8 peak is assumed to equal its
+ * INT8 peak. */
 static const device_row rows[] = {
     { "H100 PCIe", 756.5e12, 1513e12 },          { "H100 NVL", 835.5e12, 1671e12 },
     { "H200 NVL", 835.5e12, 1671e12 },           { "GH200", 989e12, 1979e12 },
@@ -55,7 +55,7 @@ const device_row *device_named(const char *name, char *sentence, size_t length)
     return NULL;
 }
 
-/* Has the name this whole word? An "NVIDIA GH200 480GB" is no H200. */
+/* Returns whether the name contains this whole word: an "NVIDIA GH200 480GB" is no H200. */
 static bool has_word(const char *device, const char *word)
 {
     size_t length = strlen(word);

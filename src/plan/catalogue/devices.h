@@ -1,28 +1,29 @@
-/* What data sheets say of GPUs. */
+/* GPUs: peaks, memory, node and NVLink domain, from data sheets. */
 #pragma once
 #include "base/text.h"
 
-/* Dense peaks in flop/s: halves of what data sheets print "with sparsity". A row without memory has peaks only. */
+/* Dense peaks in flop/s: half of what data sheets print "with sparsity". A row without memory has peaks only. */
 typedef struct {
     const char *name;
     double bf16, fp8;
     double memory_bytes;
-    int domain; /* GPUs that reach each other through NVLink */
-    int node;   /* GPUs of a node */
+    int domain; /* GPUs in an NVLink domain */
+    int node;   /* GPUs in a node */
 } device_row;
 
-/* The device of a dry run that names none: every published layout has a cell of it. */
+/* Device of a dry run that names none. Every published layout has a cell for it. */
 #define PAPER_DEVICE "H100"
-/* The row that the name begins with, without its maker: "NVIDIA H100 80GB HBM3", "H100"; NULL: none. A part of a GPU
- * has no row. */
+/* Returns the row whose name the device's name begins with, after "NVIDIA ": "NVIDIA H100 80GB HBM3" or "H100". Returns
+ * NULL if there is none, and for a part of a GPU (MIG). */
 const device_row *device_find(const char *name);
-/* Memory of the device; of PAPER_DEVICE if the name is NULL or has no row with memory. */
+/* Returns the memory in bytes; that of PAPER_DEVICE if the name is NULL or has no row with memory. */
 double device_bytes(const char *name);
-/* GPUs of its NVLink domain; a device that is not known has those of PAPER_DEVICE. */
+/* Returns the GPUs of the device's NVLink domain; those of PAPER_DEVICE if the device is unknown. */
 int device_domain(const char *name);
-/* The row that a dry run may name; NULL and a sentence with all names if there is none. */
+/* Returns the row for --device. If the name has none, returns NULL and writes a sentence with all names. */
 const device_row *device_named(const char *name, char *sentence, size_t length);
-/* Is it the GPU of a cell? Cells are of SXM modules and trays; other cards of a chip and parts of it are slower. */
+/* Returns whether the device is the GPU of a cell. Cells are of SXM modules and trays; other cards and parts of a GPU
+ * are slower. */
 bool device_is(const char *device, const char *gpu);
-/* Prints the rows that a dry run may name. */
+/* Prints the rows that --device accepts. */
 void devices_print(void);

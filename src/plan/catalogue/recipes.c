@@ -1,5 +1,4 @@
-/* The recipes' cells: which layout and batch each workload runs on how many GPUs, by the document that its row names.
- */
+/* The recipes' cells: layout and batch of each workload by number of GPUs, from the recipe that the workload names. */
 #include "plan/catalogue/catalogue.h"
 #include "plan/catalogue/devices.h"
 #include <string.h>
@@ -103,7 +102,7 @@ static const recipe_row rows[] = {
     { "gpt3-175b", PRECISION_BF16, 64, "A100", 2048, 96, LAYOUT(8, 8, 1, 1, 1, 1, 3), BATCH(2, 128), STEP(26.14) },
     { "gpt3-175b", PRECISION_BF16, 64, "H100", 2048, 96, LAYOUT(8, 8, 1, 1, 1, 1, 3), BATCH(2, 128), STEP(10.98) },
     { "gpt3-175b", PRECISION_FP8, 64, "H100", 2048, 96, LAYOUT(8, 8, 1, 1, 1, 1, 3), BATCH(2, 128), STEP(9.93) },
-    /* GPUs newer than H100 (validation/reference/cells-newer.csv). A row with a format was measured in that one. */
+    /* GPUs newer than H100 (validation/reference/cells-newer.csv). A row with a format was measured in that format. */
     { "llama3.1-8b", PRECISION_FP8, 8, "B200", 8192, 32, LAYOUT(1, 1, 1, 1, 8, 1, 1), BATCH(2, 128), STEP(4.28) },
     { "llama3.1-8b", PRECISION_FP8, 8, "GB200", 8192, 32, LAYOUT(1, 1, 1, 1, 8, 1, 1), BATCH(2, 128), STEP(4.16) },
     { "llama3.1-8b", PRECISION_FP8, 8, "B300", 8192, 32, LAYOUT(1, 1, 1, 1, 8, 1, 1), BATCH(2, 16), STEP(0.5481) },
@@ -157,7 +156,7 @@ static const recipe_row rows[] = {
       .format = "MXFP8" },
     { "nemotron4-340b", PRECISION_FP8, 128, "B200", 4096, 96, LAYOUT(8, 4, 1, 1, 4, 1, 12), BATCH(1, 32),
       .format = "FP8 of a scaling that is not stated" },
-    /* A smoke test, measured nowhere. */
+    /* Smoke test without a published time. */
     { "gpt3-52k", PRECISION_BF16, 8, "H100", 1024, 8, LAYOUT(2, 2, 1, 1, 2, 1, 1), BATCH(8, 32) },
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
@@ -165,14 +164,14 @@ _Static_assert(ROWS == RECIPE_CELLS + NEWER_ROWS + 1, "the cells, those of newer
 
 const recipe_row *recipe_at(int i) { return i < ROWS ? &rows[i] : NULL; }
 
-/* Is the row of that workload and depth (layers 0: any), and of that device? */
+/* Returns whether the row has this workload, precision, depth (layers 0: any) and device. */
 static bool is_meant(const recipe_row *row, const recipe_query *q, case_precision precision, const char *device)
 {
     return strcmp(row->workload, q->workload) == 0 && row->precision == precision &&
            (q->layers == 0 || row->layers == q->layers) && device_is(device, row->gpu);
 }
 
-/* The precision whose rows are used: FP8 has its own, if there are any; FP32 uses those of BF16. */
+/* Returns the precision of the rows to use: FP8 if the workload has FP8 rows, else BF16, also for FP32. */
 static case_precision listed(const recipe_query *q)
 {
     for (int i = 0; i < ROWS && q->precision == PRECISION_FP8; i++)
@@ -180,7 +179,7 @@ static case_precision listed(const recipe_query *q)
     return PRECISION_BF16;
 }
 
-/* The device's row of most GPUs within those given. */
+/* Returns the device's row with the most GPUs, at most `gpus`. */
 static const recipe_row *largest_of(const recipe_query *q, int64_t gpus, const char *device)
 {
     const recipe_row *found = NULL;
@@ -215,7 +214,7 @@ const recipe_row *recipe_nearest(const recipe_query *q, int64_t gpus)
     return row ? row : recipe_smallest(q);
 }
 
-/* Has the case the row's layout, data-parallel to as many ranks as it uses? */
+/* Returns whether the case has the row's layout, scaled to its own number of ranks by the data axis. */
 static bool has_layout(const recipe_row *row, const bench_case *c)
 {
     const int *n = c->layout.degree;
@@ -226,7 +225,7 @@ static bool has_layout(const recipe_row *row, const bench_case *c)
            row->global_batch * c->layout.ranks == c->global_batch * row->gpus;
 }
 
-/* Is it the row that the case is, or is scaled from? */
+/* Returns whether the case is this row or is scaled from it. */
 static bool is_row_of(const recipe_row *row, const bench_case *c)
 {
     return strcmp(row->workload, c->workload) == 0 && row->precision == c->precision && row->gpus == c->recipe_gpus &&

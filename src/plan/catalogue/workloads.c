@@ -1,5 +1,5 @@
-/* The workloads, one row each. Facts from NVIDIA's published recipes; where those are silent, a remark says what holds
- * here. */
+/* The workloads, one row each. Facts come from NVIDIA's published recipes. If these are silent, a comment states the
+ * choice of xgsw. */
 #include "plan/catalogue/catalogue.h"
 
 /* Layers, hidden, ffn, heads, key-value heads, vocabulary, sequence. */
@@ -9,7 +9,7 @@
 #define RATES(largest, smallest, steps)                                                                                \
     .learning_rate = largest, .learning_rate_minimum = smallest, .learning_rate_warmup = steps
 
-/* Weights BF16 with an FP32 master; FP8 runs keep the matrices of the blocks in FP8. */
+/* BF16 weights with an FP32 master. FP8 runs store the matrices of the blocks in FP8. */
 #define MASTERED(whole, sharded)                                                                                       \
     .embedding = KEPT_BF16, .other = KEPT_BF16, .gradient = whole, .sharded_gradient = sharded, .master = KEPT_FP32,   \
     .moment = KEPT_FP32, .activation = KEPT_BF16
@@ -23,7 +23,7 @@ static const model_shape llama_small = { SIZES(8, 256, 1024, 8, 4, 4096, 256) };
 
 static const optimizer_rule llama31_optimizer = { ADAM(1e-5), .clip = 1.0, RATES(3e-4, 3e-5, 2000) };
 
-/* Llama 3.1 and grok. */
+/* For Llama 3.1 and Grok. */
 static const storage_rule mastered = { .weight = KEPT_BF16, MASTERED(KEPT_BF16, KEPT_BF16) },
                           mastered_fp8 = { .weight = KEPT_FP8_TWICE, MASTERED(KEPT_BF16, KEPT_BF16) };
 
@@ -37,15 +37,15 @@ static const storage_rule mastered = { .weight = KEPT_BF16, MASTERED(KEPT_BF16, 
 static const optimizer_rule llama2_optimizer = { ADAM(1e-8), .decays_vectors = true, .clip = 1.0, RATES(3e-5, 3e-6, 0),
                                                  .learning_rate_from_zero = true };
 
-/* FP32 weights and a BF16 copy; the FP8 run casts the copy as it computes. Ours: BF16 sums over ranks are added up in
- * FP32; without shard they are added up before, in BF16. */
+/* The recipe has FP32 weights and a BF16 copy, which the FP8 run converts as it computes. Choice of xgsw: with shard,
+ * BF16 sums over ranks are accumulated in FP32; without shard, gradients are accumulated in BF16 before the sum. */
 static const storage_rule llama2_storage = { .weight = KEPT_BF16, MASTERED(KEPT_BF16, KEPT_FP32) };
 
 /* ---- nemotron 4 ---- */
 
 static const model_shape nemotron_small = { SIZES(10, 256, 1024, 8, 4, 4096, 256) };
 
-/* Ours: 1-D rows do not decay (the recipe's framework decayed norms). */
+/* Choice of xgsw: 1-D parameters do not decay (the recipe's framework decayed norms). */
 static const optimizer_rule nemotron_optimizer = { ADAM(1e-8), .clip = 1.0, RATES(1e-4, 1e-5, 500) };
 
 #define NEMOTRON_COMMON                                                                                                \
@@ -70,13 +70,13 @@ static const model_shape gpt3_small = { SIZES(8, 256, 1024, 8, 8, 4096, 256) },
 static const optimizer_rule gpt3_optimizer = { GPT3_ADAM, RATES(2e-5, 2e-5, 3180), .learning_rate_constant = true },
                             gpt3_52k_optimizer = { GPT3_ADAM, RATES(3e-5, 3e-6, 0) };
 
-/* FP32 weights and a BF16 copy. Ours: gradients FP32 (in the recipe FP32 or BF16, by revision). */
+/* The recipe has FP32 weights and a BF16 copy. Choice of xgsw: FP32 gradients (recipe: FP32 or BF16, by revision). */
 static const storage_rule gpt3_storage = { .weight = KEPT_BF16, MASTERED(KEPT_FP32, KEPT_FP32) };
 
 #define GPT3_SHAPE                                                                                                     \
     .family = FAMILY_GPT3, .mlp = MLP_GELU, .norm = NORM_LAYER, .linear_biases = true, .tied_embedding = true,         \
     .norm_epsilon = 1e-5, .init = INIT_FAN_IN, .init_std = 1.0, .labels_next_token = true
-/* Without a second data or context rank nothing is sharded, as in the recipe. */
+/* As in the recipe, nothing is sharded without a second data or context rank. */
 #define GPT3_ROW                                                                                                       \
     .recipe = "JaxPP GPT3 (2024)", .step_line = STEP_LINE_COMPLETED, .formula = &gpt3_formula, .bf16 = &gpt3_storage,  \
     .fp8 = &gpt3_storage, .tokens = TOKENS_UNIFORM, .recipe_tokens = TOKENS_ZEROS, .sharding = SHARDING_OPTIMIZER,     \
@@ -110,9 +110,9 @@ static const workload_row rows[] = {
       .fp8 = &llama2_storage,
       .tokens = TOKENS_UNIFORM,
       .recipe_tokens = TOKENS_ZEROS,
-      .recompute = RECOMPUTE_ATTENTION_MLP, /* in BF16 the recipe keeps what down puts out, in FP8 nothing of the MLP;
-                                               no backward needs it, and the tape here never keeps it */
-      .sharding = SHARDING_NONE },          /* parameters are sharded by the axis shard */
+      .recompute = RECOMPUTE_ATTENTION_MLP, /* in BF16 the recipe keeps the output of down, in FP8 nothing of the MLP;
+                                               no backward needs that output, and the tape never keeps it */
+      .sharding = SHARDING_NONE },          /* the shard axis shards the parameters */
     { .name = "nemotron4-340b",
       .recipe = "NeMo Nemotron4 340B (24.11)",
       .step_line = STEP_LINE_EPOCH,
@@ -152,7 +152,7 @@ static const workload_row rows[] = {
       .full = { SIZES(96, 12288, 49152, 96, 96, 50304, 2048), .position_rows = 16384, GPT3_SHAPE },
       .small = &gpt3_small,
       .optimizer = &gpt3_optimizer,
-      .recompute = RECOMPUTE_ATTENTION_ELEMENTWISE }, /* in the recipe not of the last chunk (DECISIONS.md) */
+      .recompute = RECOMPUTE_ATTENTION_ELEMENTWISE }, /* in the recipe not for the last chunk (DECISIONS.md) */
     { .name = "gpt3-52k",
       GPT3_ROW,
       .full = { SIZES(8, 16, 64, 2, 2, 1024, 1024), .position_rows = 2048, GPT3_SHAPE },

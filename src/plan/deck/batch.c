@@ -1,4 +1,4 @@
-/* Sequences of a step: the recipe's rule where the layout is the recipe's, else the smallest batch that fills the
+/* Sequences of a step: the recipe's rule if the layout is the recipe's, else the smallest batch that fills the
  * layout. */
 #include "plan/deck/draft.h"
 
@@ -10,13 +10,13 @@ static bool is_recipe_ruled(const case_draft *d)
     return d->c.size == SIZE_FULL;
 }
 
-/* Sequences of one microbatch on all data ranks. */
+/* Returns the sequences of one microbatch on all data ranks. */
 static int64_t wave(const bench_case *c)
 {
     return (int64_t)c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_SHARD] * c->microbatch;
 }
 
-/* By the recipe's rule: as many a rank as in the row, or in all. */
+/* Keeps the row's sequences per rank, or below batch_fixed_below its whole batch. */
 static int64_t recipe_batch(const case_draft *d)
 {
     const recipe_row *row = draft_row(d);

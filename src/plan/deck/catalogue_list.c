@@ -1,4 +1,4 @@
-/* The catalogue as --list prints it. */
+/* Output of --list. */
 #include "plan/deck/catalogue_list.h"
 #include "base/say.h"
 #include "plan/deck/deck.h"

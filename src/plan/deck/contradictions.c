@@ -1,4 +1,4 @@
-/* Keys that contradict one another at any rank count. */
+/* Refusals of keys that contradict one another at any number of ranks. */
 #include "base/numeric.h"
 #include "plan/deck/draft.h"
 #include "plan/model/shapes.h"
@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* The first must be a multiple of the second. */
+/* Pairs of keys: the first must be a multiple of the second. */
 static const key_id multiples[][3] = {
     { KEY_HIDDEN, KEY_HEADS, KEYS },    { KEY_HEADS, KEY_KV_HEADS, KEYS }, { KEY_HEADS, KEY_TENSOR, KEYS },
     { KEY_KV_HEADS, KEY_TENSOR, KEYS }, { KEY_FFN, KEY_TENSOR, KEYS },     { KEY_SEQUENCE, KEY_TENSOR, KEYS },
@@ -38,7 +38,7 @@ static void compare_multiples(const case_draft *d)
     }
 }
 
-/* What the four products of a block multiply and make on a tensor rank: FP8's take multiples of 16. */
+/* Checks the operands of a block's four products on a tensor rank: FP8 products need multiples of 16. */
 static void compare_fp8(const case_draft *d)
 {
     static const key_id hidden[] = { KEY_HIDDEN, KEY_TENSOR, KEY_PRECISION, KEYS },
@@ -59,7 +59,7 @@ static void compare_fp8(const case_draft *d)
                      (long long)m->kv_heads, (long long)m->head_dim, tensor);
 }
 
-/* Rotary positions turn pairs within the part of the head that they rotate; beside learned ones it is nothing. */
+/* Checks the head dim. Rotary positions turn pairs within the rotated part; learned positions rotate nothing. */
 static void compare_heads(const case_draft *d)
 {
     static const key_id keys[] = { KEY_HIDDEN, KEY_HEADS, KEYS };
@@ -77,7 +77,7 @@ static void compare_heads(const case_draft *d)
                      value(d, KEY_HEADS), (long long)m->head_dim, LARGEST_HEAD_DIM);
 }
 
-/* Context rank r holds the pieces r and 2C - 1 - r of a sequence, each cut by the tensor ranks. */
+/* Checks that context rank r can hold the pieces r and 2C - 1 - r of a sequence, each split over the tensor ranks. */
 static void compare_context(const case_draft *d)
 {
     static const key_id keys[] = { KEY_SEQUENCE, KEY_CONTEXT, KEY_TENSOR, KEYS };
@@ -87,7 +87,7 @@ static void compare_context(const case_draft *d)
                      value(d, KEY_SEQUENCE), context, tensor);
 }
 
-/* Four links of a pipeline, tensor or expert, context and the others' turn may run at once, and each needs one. */
+/* Checks transfer_sms. Four links of a pipeline and three other transfers may run at once, and each needs an SM. */
 static void compare_transfers(const case_draft *d)
 {
     static const key_id keys[] = { KEY_TRANSFER_SMS, KEYS }, links[] = { KEY_PIPELINE, KEYS };
@@ -97,7 +97,7 @@ static void compare_transfers(const case_draft *d)
     if (without && d->c.backend == BACKEND_CUDA && value(d, KEY_PIPELINE) > 1) draft_refuse(d, links, "%s", without);
 }
 
-/* Each rank of data x context holds experts / expert of the experts. */
+/* Checks the experts. Each rank of data x context holds experts / expert of them. */
 static void compare_expert(const case_draft *d)
 {
     static const key_id keys[] = { KEY_EXPERT, KEYS }, span[] = { KEY_EXPERT, KEY_DATA, KEY_CONTEXT, KEYS },
@@ -140,8 +140,8 @@ static void compare_pipeline(const case_draft *d)
                      value(d, KEY_CHUNKS_PER_STAGE));
 }
 
-/* Refuses a batch that does not fit the data ranks. Where both follow from the ranks at hand the deck is sound: the
- * case is skipped. Either way the sentence ends in the keys that help. */
+/* Refuses a batch that does not fit the data ranks. If both follow from the number of ranks, the deck is sound and only
+ * the case is skipped. The sentence ends with the keys that help. */
 __attribute__((format(printf, 3, 4))) static void refuse_batch(case_draft *d, const key_id *keys, const char *format,
                                                                ...)
 {
@@ -172,8 +172,8 @@ static void compare_schedule(case_draft *d)
                      (long long)d->c.microbatches, value(d, KEY_PIPELINE));
 }
 
-/* A step is a list of all its microbatches, and is submitted on paper, every microbatch through every layer, before it
- * is run: a second takes some 16,000 of these. */
+/* Limits the length of a step. A step is a list of all its microbatches, and before it runs, every microbatch is
+ * submitted through every layer on paper, at about 16,000 passes through a layer in a second. */
 static void compare_length(const case_draft *d)
 {
     enum { MOST_MICROBATCHES = 65536, MOST_LAYERS = 4096, MOST_PASSES = 1 << 18 };
@@ -199,7 +199,7 @@ static void compare_soak(const case_draft *d)
                      value(d, KEY_WARMUP));
 }
 
-/* The steps of a profile are steps of the case, and one of its ranks takes part. */
+/* Checks that the steps of a profile exist and that one of its ranks takes part. */
 static void compare_profile(const case_draft *d)
 {
     static const key_id steps[] = { KEY_PROFILE, KEY_STEPS, KEYS }, ranks[] = { KEY_PROFILE_RANKS, KEYS };
@@ -210,7 +210,7 @@ static void compare_profile(const case_draft *d)
         draft_refuse(d, ranks, "begins after the last rank, %d", c->layout.ranks - 1);
 }
 
-/* data may be the rest of the ranks: with too few ranks it is not known. */
+/* Checks the batch, unless data is unknown: data may be the rest of the ranks, and these may be too few. */
 static void compare_batch(case_draft *d)
 {
     static const key_id keys[] = { KEY_GLOBAL_BATCH, KEY_MICROBATCH, KEY_DATA, KEY_SHARD, KEYS };

@@ -1,4 +1,4 @@
-/* From the written deck to cases: sections in order, lists unrolled, each case resolved; then what nothing used. */
+/* Cases of a written deck: unrolls the lists of each section, resolves each case, then reports what no case used. */
 #include "plan/deck/deck.h"
 #include "base/memory.h"
 #include "plan/deck/draft.h"
@@ -14,10 +14,10 @@ typedef struct {
     written_deck written;
     deck result;
     bool whole;                         /* every section could be unrolled */
-    bool uses[DECK_SECTIONS + 1][KEYS]; /* section whose value a case uses; of keys that not every case does */
+    bool uses[DECK_SECTIONS + 1][KEYS]; /* a case uses the section's value of a key that not every case uses */
 } reading;
 
-/* The section that a key of section i comes from: its own, or 0. */
+/* Returns the section that gives the key for section i: i itself, or 0. */
 static int origin(const reading *r, int i, key_id key) { return r->written.section[i].setting[key].line ? i : 0; }
 
 static const deck_setting *setting_of(const reading *r, int i, key_id key)
@@ -37,7 +37,7 @@ static text_view value_of(const deck_setting *s, key_id key, int index)
     return one;
 }
 
-/* Cases of a section; more than DECK_CASES counts as one more. */
+/* Counts the cases of a section, at most DECK_CASES + 1. */
 static int cases_of(const reading *r, int i)
 {
     int cases = 1;
@@ -45,7 +45,8 @@ static int cases_of(const reading *r, int i)
     return cases <= DECK_CASES ? cases : DECK_CASES + 1;
 }
 
-/* The draft of case `index` of section i: digits of the index, the last key being the fastest. */
+/* Returns the draft of case `index` of section i. The digits of the index select the values; the last key varies
+ * fastest. */
 static case_draft draft_of(const reading *r, int i, int index)
 {
     char sentence[KEY_SENTENCE];
@@ -63,7 +64,7 @@ static case_draft draft_of(const reading *r, int i, int index)
     return d;
 }
 
-/* Room doubles whenever the number of cases is a power of two. */
+/* Doubles the memory whenever the number of cases is a power of two. */
 static void add_case(reading *r, const bench_case *c)
 {
     deck *d = &r->result;
@@ -76,13 +77,13 @@ static void add_case(reading *r, const bench_case *c)
     d->cases++;
 }
 
-/* As many as are asked for, up to one more than a deck may have. */
+/* Adds the repeats of a case, up to one case more than a deck may have. */
 static void add_repeats(reading *r, bench_case *c)
 {
     for (c->repeat = 1; c->repeat <= c->repeats && r->result.cases <= DECK_CASES; c->repeat++) add_case(r, c);
 }
 
-/* The case of the section from number `first` on that does the same run, or NULL. */
+/* Returns the case of the section, from number `first` on, that does the same run; NULL if there is none. */
 static bench_case *done_before(const deck *d, int64_t first, const bench_case *c)
 {
     for (int64_t i = first; i < d->cases; i++)
@@ -112,7 +113,7 @@ static void unroll(reading *r, int i)
     }
 }
 
-/* Sections whose values can all be read, as long as the deck does not have too many cases. */
+/* Unrolls the sections whose values can all be read, until the deck has too many cases. */
 static void unroll_all(reading *r)
 {
     int cases = 0;
@@ -155,7 +156,6 @@ static void report_unused(reading *r)
         if (key_unused_unless(key)) report_unused_special(r, key);
 }
 
-/* The line of a key in the first section that gives it. */
 static int line_of(const reading *r, key_id key)
 {
     for (int i = 0; i < r->written.sections; i++)
@@ -163,7 +163,7 @@ static int line_of(const reading *r, key_id key)
     return 0;
 }
 
-/* Each of several cases saves into a folder of its own. Only one case can go on from a checkpoint. */
+/* Gives each of several cases a separate checkpoint folder. Only a single case can continue from a checkpoint. */
 static void place_checkpoints(reading *r)
 {
     deck *d = &r->result;

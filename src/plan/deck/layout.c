@@ -1,5 +1,5 @@
-/* Whose layout: the recipe's for size = full without layout keys, else the keys', with 1 for those not given; data is
- * the rest. */
+/* The layout: the recipe's for size = full without layout keys; else the keys', with 1 for each key not given. data is
+ * the rest of the ranks. */
 #include "plan/deck/draft.h"
 #include "plan/model/params.h"
 #include <limits.h>
@@ -12,7 +12,7 @@ static bool layout_given(const case_draft *d)
     return false;
 }
 
-/* Ranks that one data rank spans; saturates. */
+/* Returns the ranks that one data rank spans. */
 static int64_t unit_ranks(const mesh_layout *l)
 {
     return (int64_t)l->degree[AXIS_TENSOR] * l->degree[AXIS_CONTEXT] * l->degree[AXIS_PIPELINE] * l->degree[AXIS_SHARD];
@@ -24,7 +24,7 @@ static int64_t needed_ranks(const mesh_layout *l)
     return __builtin_mul_overflow(unit_ranks(l), (int64_t)l->degree[AXIS_DATA], &ranks) ? INT64_MAX : ranks;
 }
 
-/* data = floor(ranks / unit), at least 1, unless given. */
+/* Sets data = floor(ranks / unit), at least 1, unless it is given. */
 static void take_ranks(case_draft *d)
 {
     mesh_layout *l = &d->c.layout;
@@ -51,7 +51,7 @@ static void layout_from_keys(case_draft *d)
     take_ranks(d);
 }
 
-/* The row for the ranks at hand, of the depth given if the recipe has such rows; below the smallest, that one. */
+/* Returns the row for the number of ranks, of the given depth if there are such rows; at least the smallest row. */
 static const recipe_row *recipe_meant(const case_draft *d)
 {
     recipe_query q = draft_query(d, draft_depth(d));
@@ -76,7 +76,7 @@ static void layout_from_recipe(case_draft *d)
     }
 }
 
-/* Part of the model's parameters that is left where each of `ranks` ranks holds its experts only. */
+/* Returns the fraction of the model's parameters that remains if each of `ranks` ranks holds only its experts. */
 static double held_of_experts(const model_shape *m, int ranks)
 {
     param_list l = params_of_shape(m);
@@ -88,7 +88,7 @@ static double held_of_experts(const model_shape *m, int ranks)
     return 1.0 - experts / (double)model_parameters(m) * (1.0 - 1.0 / ranks);
 }
 
-/* Weights, gradients and optimizer of the recipe's model on the given layout, against the memory of the device. */
+/* Compares weights, gradients and optimizer of the recipe's model on the given layout with the device's memory. */
 static bool full_fits(const case_draft *d, const recipe_row *row)
 {
     model_shape m = d->workload->full;
@@ -107,7 +107,7 @@ static bool full_fits(const case_draft *d, const recipe_row *row)
            device_bytes(d->source->device);
 }
 
-/* size = auto: full where the recipe has a row for the ranks and it fits, small elsewhere and always on the host. */
+/* Resolves size = auto: full if the recipe has a row for the ranks and the model fits; else, and on the host, small. */
 static case_size auto_size(const case_draft *d)
 {
     const recipe_row *row = recipe_meant(d);

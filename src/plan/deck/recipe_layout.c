@@ -1,5 +1,5 @@
-/* Is a case computed as its recipe is: layout, batch, way of computing? Of more GPUs than a row lists it may be the
- * row's layout, data-parallel to more: each rank then has the row's work. */
+/* Comparison of a case with its recipe: layout, batch, way of computing. With more GPUs than a row has, a case may be
+ * the row with more data ranks, because each rank has the same work. */
 #include "plan/catalogue/catalogue.h"
 #include "plan/deck/draft.h"
 #include "plan/keys/names.h"
@@ -24,7 +24,7 @@ const recipe_row *draft_row(const case_draft *d)
     return recipe_nearest(&q, d->c.layout.ranks);
 }
 
-/* The ranks that share an optimizer; with a single one nothing is spread, which the recipes call none. */
+/* The recipes call the sharding none if a single rank owns the optimizer. */
 state_sharding sharding_between(const mesh_layout *l, state_sharding sharding)
 {
     return l->degree[AXIS_DATA] * l->degree[AXIS_CONTEXT] == 1 ? SHARDING_NONE : sharding;
@@ -42,12 +42,12 @@ bool has_recipe_width(const case_draft *d)
            m->kv_heads == full->kv_heads && m->vocabulary == full->vocabulary;
 }
 
-/* The first number that differs, in words. The data ranks follow from the others and the number of ranks. */
+/* Writes the first number that differs. The data ranks follow from the other numbers and the number of ranks. */
 static bool numbers_differ(const case_draft *d, const recipe_row *row, char why[REASON_LENGTH])
 {
     const bench_case *c = &d->c;
     const int *n = c->layout.degree;
-    int64_t batch = row->global_batch * c->layout.ranks / row->gpus; /* on each rank the work of the cell's */
+    int64_t batch = row->global_batch * c->layout.ranks / row->gpus; /* gives each rank the work of the cell */
     const struct {
         const char *name;
         int64_t own, recipes;
@@ -70,7 +70,7 @@ static bool numbers_differ(const case_draft *d, const recipe_row *row, char why[
     return false;
 }
 
-/* How it is computed: with the recipe's recomputation, sharding and schedule, communication beside computation. */
+/* Returns the first key whose way of computing differs: recomputation, schedule, sharding, overlap of communication. */
 static const char *key_that_differs(const case_draft *d)
 {
     const bench_case *c = &d->c;

@@ -1,4 +1,4 @@
-/* From what a deck gives to a whole case: catalogue, ranks and rules fill the rest. */
+/* Resolution of a draft: catalogue, ranks and rules fill in what the deck does not give. */
 #include "plan/deck/deck.h"
 #include "plan/deck/draft.h"
 #include "plan/model/params.h"
@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What keeps every rank from a GPU of its own, or of others if the deck lets them share, that multiplies what the case
- * does; NULL: nothing. */
+/* Returns why some rank has no GPU that can run the case, or shares one against the deck; NULL if there is no
+ * reason. */
 static const char *cuda_obstacle(const case_draft *d)
 {
     const deck_source *s = d->source;
@@ -56,7 +56,7 @@ static void resolve_recipe(case_draft *d)
     if (!draft_given(d, KEY_SCHEDULE)) d->c.schedule = schedule_by_chunks(&d->c.layout);
 }
 
-/* A learning rate given replaces the largest; the recipe's smallest keeps its ratio to it. */
+/* Replaces the largest learning rate by a given one; the smallest keeps its ratio to it. */
 static void resolve_optimizer(case_draft *d)
 {
     double given = d->c.optimizer.learning_rate;

@@ -1,4 +1,4 @@
-/* Cases of a sweep that do one and the same run: they differ in keys that neither uses. */
+/* Cases of a sweep that do the same run, because they differ only in keys that neither uses. */
 #include "plan/deck/same_run.h"
 #include "plan/keys/keys.h"
 #include <string.h>
@@ -20,7 +20,7 @@ static bool rounds_context(const bench_case *c)
 static const struct {
     key_id key;
     bool (*used)(const bench_case *c);
-    const char *unless; /* NULL: nobody is told of a deck that gives it in vain */
+    const char *unless; /* NULL: an unused key is not reported */
 } sometimes[] = {
     { KEY_FP8_SCALE, is_fp8, "precision is fp8" },
     { KEY_FP8_SCALING, is_fp8, "precision is fp8" },

@@ -1,4 +1,4 @@
-/* The model that a case trains: by its size, overridden by the keys of its section. */
+/* The model that a case trains: by its size, then changed by the keys of its section. */
 #include "plan/deck/draft.h"
 #include "plan/model/shapes.h"
 
@@ -15,7 +15,7 @@ static model_shape small_shape(const workload_row *w)
     return m;
 }
 
-/* Depth and sequence of the recipe's row for the ranks used, proxy included; the full model where there is none. */
+/* Returns the full model with depth and sequence of the recipe's row for the ranks used, if there is such a row. */
 static model_shape full_shape(const case_draft *d)
 {
     model_shape m = d->workload->full;
@@ -26,7 +26,7 @@ static model_shape full_shape(const case_draft *d)
     return m;
 }
 
-/* In check, heads and hidden follow the kv_heads and heads given. */
+/* Returns the check model, with heads and hidden that follow given kv_heads and heads. */
 static model_shape check_shape(const case_draft *d)
 {
     int slots = d->c.layout.degree[AXIS_PIPELINE] > 1 ? 2 : 0;
@@ -37,7 +37,7 @@ static model_shape check_shape(const case_draft *d)
     return m;
 }
 
-/* Has the family as many key-value heads as query heads, so that both follow `heads`? */
+/* Returns whether kv_heads follows a given `heads`, because the family has as many of both. */
 static bool heads_are_equal(const case_draft *d)
 {
     const model_shape *full = &d->workload->full;

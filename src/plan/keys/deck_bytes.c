@@ -1,4 +1,4 @@
-/* Are these bytes a text? */
+/* Test whether the bytes of a deck are a text. */
 #include "plan/keys/deck_text.h"
 
 typedef struct {
@@ -11,7 +11,7 @@ static bool starts_with(const deck_source *s, const char *bytes, size_t length)
     return s->length >= length && text_equal((text_view){ s->text, length }, bytes);
 }
 
-/* Length of the UTF-8 character at i, or 0 (RFC 3629: no overlong form, no surrogate, nothing above U+10FFFF). */
+/* Returns the length of the UTF-8 character at i (RFC 3629: not overlong, no surrogate, at most U+10FFFF), or 0. */
 static size_t character_length(const deck_source *s, size_t i)
 {
     const unsigned char *b = (const unsigned char *)s->text + i;
@@ -36,7 +36,7 @@ static bool is_control(const deck_source *s, size_t i)
     return (c < 0x20 && c != '\t' && c != '\n' && !line_end) || c == 0x7F;
 }
 
-/* First byte that is no text, or the end. */
+/* Returns the place of the first byte that is not text, or the end. */
 static place first_stray(const deck_source *s)
 {
     place p = { 0, 1 };

@@ -1,4 +1,4 @@
-/* Line by line: two titles, then `key = value ...`, `[workload]`, each with a remark or none. */
+/* Scanner, line by line: two titles, then `key = value ...` and `[workload]`, each with an optional remark. */
 #include "plan/keys/deck_text.h"
 #include "base/memory.h"
 #include <string.h>
@@ -11,7 +11,7 @@ typedef struct {
     bool full; /* too many sections: the rest is not read */
 } scanner;
 
-/* Room doubles whenever the number of sections is a power of two. */
+/* Doubles the memory whenever the number of sections is a power of two. */
 static void open_section(scanner *s, const workload_row *workload)
 {
     written_deck *d = &s->deck;
@@ -49,7 +49,7 @@ static void scan_section(scanner *s, text_view line)
     scan_name(s, text_trim((text_view){ line.at + 1, close - 1 }));
 }
 
-/* Reads every value of a list to see whether it can be read. */
+/* Reads every value of a list only to find mistakes. */
 static bool values_are_sound(scanner *s, key_id key, text_view value)
 {
     char sentence[KEY_SENTENCE];
@@ -68,7 +68,7 @@ static bool values_are_sound(scanner *s, key_id key, text_view value)
     return false;
 }
 
-/* What there is one of for the whole run: wherever it stands, it holds for all sections, and none gives another. */
+/* Stores the one value of the whole run in section 0. Returns false if another line gives another value. */
 static bool shares_value(scanner *s, key_id key, text_view value)
 {
     deck_setting *whole = &s->deck.section[0].setting[key];
@@ -114,7 +114,7 @@ static void scan_line(scanner *s, text_view line)
     else scan_setting(s, line);
 }
 
-/* A title that reads as a setting or a section is a deck whose titles were forgotten. */
+/* Detects a deck whose titles were forgotten: a title that reads as a setting or a section. */
 static void scan_title(scanner *s, text_view line, char title[256])
 {
     text_view words = text_trim(line),

@@ -1,5 +1,4 @@
-/* A deck as written: sections, and for each key its line and the text of its value. Views into the deck's
- * bytes. */
+/* A deck as written: sections, and line and text of each key's value. Texts are views into the deck's bytes. */
 #pragma once
 #include "plan/catalogue/catalogue.h"
 #include "plan/keys/keys.h"
@@ -8,10 +7,10 @@
 typedef struct {
     int line;
     text_view value;
-} deck_setting; /* line 0: not given */
+} deck_setting; /* line 0: the key is not given */
 
 typedef struct {
-    const workload_row *workload; /* NULL before the first section and where there is no such workload */
+    const workload_row *workload; /* NULL before the first section, and if the workload is unknown */
     int line;
     bool sound; /* every value could be read */
     deck_setting setting[KEYS];
@@ -19,15 +18,16 @@ typedef struct {
 
 typedef struct {
     int sections;          /* at least 1 */
-    deck_section *section; /* [0]: keys before the first section, which hold for all; owned */
+    deck_section *section; /* [0]: keys before the first section, which apply to all; owned */
     int last_line;
 } written_deck;
 
 enum { DECK_BYTES = 1048576, DECK_LINE_BYTES = 2000, DECK_SECTIONS = 1000, DECK_SWEEP_VALUES = 64 };
 
-/* Reports whether the bytes are a text at all: not empty, not too long, UTF-8 without byte order mark and control bytes
- * (tab, newline, and carriage return before a newline are none). */
+/* Returns whether the bytes are a text; if not, adds a mistake. A text is not empty, not too long, and UTF-8 without
+ * byte order mark and without control bytes except tab and line ends. */
 bool deck_is_text(const deck_source *source, mistakes *wrong);
-/* Reports lines, keys and values that cannot be read. Titles of 255 bytes at most. */
+/* Returns the sections and copies the two titles (at most 255 bytes each). Adds a mistake for each line, key and value
+ * that cannot be read. Free the result with written_free. */
 written_deck deck_scan(const deck_source *source, char title[2][256], mistakes *wrong);
 void written_free(written_deck *w);

@@ -11,7 +11,7 @@ enum { FAULT_WORDS = 4, NTH_MOST = 1000000000, RANK_MOST = 2147483647, SHORTEST_
 
 static const void *field_of(key_id key, const bench_case *c) { return (const char *)c + key_at(key)->offset; }
 
-/* Fields are int64_t, bool, or of 32 bits: int, uint32_t, enumerations. */
+/* Handles fields of type int64_t, bool, or 32 bits: int, uint32_t, enumerations. */
 int64_t key_integer(key_id key, const bench_case *c)
 {
     const void *field = field_of(key, c);
@@ -29,7 +29,6 @@ void key_store(key_id key, bench_case *into, int64_t value)
     else *(bool *)field = value != 0;
 }
 
-/* Position in a list of words, or -1. */
 static int word_index(const char *const *words, text_view value)
 {
     for (int i = 0; words[i]; i++)
@@ -156,7 +155,6 @@ static bool is_word(text_view value)
     return i == value.length && i >= SHORTEST_WORD && !text_equal(value, "none");
 }
 
-/* Returns the first 32 bits of the word's SHA-256. */
 static int64_t hash_word(text_view word)
 {
     char hex[SHA256_HEX];
@@ -165,7 +163,7 @@ static int64_t hash_word(text_view word)
     return strtoll(hex, NULL, 16);
 }
 
-/* What looks like a number or a list with a typing error is no word. */
+/* Refuses a word that may be a mistyped number or list. */
 static bool read_word(text_view value, int64_t *out, char sentence[KEY_SENTENCE])
 {
     char shown[TEXT_SHOWN_LENGTH];

@@ -1,4 +1,4 @@
-/* The table of keys, and finding one in it. */
+/* The table of keys, and lookups in it. */
 #include "plan/keys/keys.h"
 #include "base/fail.h"
 #include "base/say.h"

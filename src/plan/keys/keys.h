@@ -1,10 +1,10 @@
-/* The keys of a deck: one row each, from which parser, bounds, default, explanation and echo come.
- * A value goes into the field of bench_case that the row names, and is echoed from there. */
+/* The keys of a deck, one row each. Parser, bounds, default, explanation and echo come from the row. A value is stored
+ * in the field of bench_case that the row names, and is echoed from there. */
 #pragma once
 #include "base/text.h"
 #include "plan/bench_case.h"
 
-/* In the order of the table; in a sweep the later key varies faster. */
+/* Keys in the order of the table. In a sweep the later key varies faster. */
 typedef enum {
     KEY_SIZE,
     KEY_PRECISION,
@@ -60,7 +60,7 @@ typedef enum {
     KEY_TIME_LIMIT,
     KEY_PROFILE,
     KEY_PROFILE_RANKS,
-    USER_KEYS, /* the keys from here on are for developers: all have a fallback */
+    USER_KEYS, /* from here on: keys for developers, which all have a fallback */
     KEY_WEIGHT_GRADIENT_QUEUE = USER_KEYS,
     KEY_ORDER,
     KEY_ORDER_SEED,
@@ -75,41 +75,41 @@ typedef enum { KIND_WORD, KIND_INTEGER, KIND_REAL, KIND_FACTOR, KIND_RANGE, KIND
 typedef struct {
     const char *name;
     key_kind kind;
-    const char *const *words; /* ended by NULL; KIND_WORD: in the order of the enumeration; KIND_FACTOR: instead of a
-                                 number, the first kept as 0, the second as -1; KIND_RANGE: kept as 0-0, or NULL */
-    int64_t low, high;        /* KIND_INTEGER; KIND_RANGE: the least difference, the largest number */
+    const char *const *words; /* NULL-terminated. KIND_WORD: in the order of the enumeration. KIND_FACTOR: instead of a
+                                 number, stored as 0, -1. KIND_RANGE: stored as 0-0, or NULL */
+    int64_t low, high;        /* KIND_INTEGER: bounds; KIND_RANGE: least difference, largest number */
     bool takes_word;          /* KIND_INTEGER: a word stands for the first 32 bits of its SHA-256 */
-    double least, most;       /* KIND_REAL, KIND_FACTOR */
-    const char *fallback;     /* the default as a deck would write it; NULL: by rule */
-    const char *rule;         /* that rule, in words; NULL: there is a fallback */
-    size_t offset, bytes;     /* field of bench_case */
+    double least, most;       /* KIND_REAL, KIND_FACTOR: bounds */
+    const char *fallback;     /* default as a deck writes it; NULL: by rule */
+    const char *rule;         /* that rule in words; NULL if there is a fallback */
+    size_t offset, bytes;     /* its field in bench_case */
     const char *explanation;
 } key_row;
 
 enum { KEY_SENTENCE = 960, KEY_TEXT = PATH_LENGTH };
 
 const key_row *key_at(key_id key);
-/* KEYS if there is no key of this name. */
+/* Returns the key with this name, or KEYS. */
 key_id key_find(text_view name);
-/* The key with the smallest text_distance, the first of equals; KEYS if not even that one is near. */
+/* Returns the key with the smallest text_distance to the name, the first of equals; KEYS if none is near. */
 key_id key_nearest(text_view name);
-/* What to do about an unknown name: "the nearest is tensor", or where all are. Returns out. */
+/* Writes a remedy for an unknown name: "the nearest is tensor" or "--keys lists them". Returns out. */
 enum { KEY_REMEDY = 64 };
 const char *key_remedy(text_view name, char out[KEY_REMEDY]);
-/* May the value be a list? A fault (four words) and a path may not. */
+/* Returns whether the value may be a list. A fault (four words) and a path may not. */
 bool key_sweeps(key_id key);
-/* Is there one for the whole run? */
+/* Returns whether the key has one value for the whole run. */
 bool key_is_of_run(key_id key);
-/* Word for word the values a deck may give: "fp32 bf16", "1 to 1000000". */
+/* Writes the values that a deck may give: "fp32 bf16", "1 to 1000000". */
 void key_values(key_id key, char out[KEY_SENTENCE]);
 
-/* Reads one value into its field. On a mistake returns false, leaves the field and writes the sentence. */
+/* Reads one value into its field. On a mistake it returns false, keeps the field and writes a sentence. */
 bool key_read(key_id key, text_view value, bench_case *into, char sentence[KEY_SENTENCE]);
-/* Every field that has a fallback gets it. */
+/* Sets every field that has a fallback. */
 void key_fallbacks(bench_case *into);
-/* The effective value of a resolved case, as a deck would write it. */
+/* Writes the value of a resolved case as a deck writes it. */
 void key_write(key_id key, const bench_case *c, char out[KEY_TEXT]);
-/* The value of an integer or word key. */
+/* Returns or stores the value of an integer or word key. */
 int64_t key_integer(key_id key, const bench_case *c);
 void key_store(key_id key, bench_case *into, int64_t value);
 /* Prints one key's row (--keys NAME). */

@@ -1,4 +1,4 @@
-/* A short list kept in order by insertion. */
+/* Mistakes of a deck, kept in order by insertion. */
 #include "plan/keys/mistakes.h"
 #include <stdarg.h>
 #include <stdio.h>

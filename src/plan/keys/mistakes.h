@@ -1,20 +1,20 @@
-/* A deck as given, and what is wrong with it: the first fifty mistakes in the order of their lines, each once. */
+/* A deck as given, and its mistakes: the first fifty in the order of their lines, each once. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 
-/* With what is known of the machine. */
+/* The text of a deck, and what is known about the machine. */
 typedef struct {
-    const char *name; /* as given, for messages */
+    const char *name; /* file name for messages */
     const char *text;
-    size_t length;      /* the file's bytes */
-    int ranks;          /* of the world */
-    const char *device; /* name of the GPU whose recipe rows are used; NULL: PAPER_DEVICE's */
-    bool dry_run;       /* backend auto means cuda unless cuda_missing says why not; memory and devices do not matter */
-    bool host_by_option; /* backend auto never means host: a slice of a large model would take hours there */
-    bool cuda_usable;    /* a usable GPU for every rank */
-    /* Clauses: why not (the first rank without one), which ranks share one, whose multiplies no FP8; NULL: not said,
-     * none do, all do. */
+    size_t length;       /* bytes of the text */
+    int ranks;           /* ranks in the world */
+    const char *device;  /* GPU whose recipe rows are used; NULL: PAPER_DEVICE */
+    bool dry_run;        /* auto means cuda unless cuda_missing is set; memory and devices do not matter */
+    bool host_by_option; /* auto never means host, because a slice of a large model would take hours there */
+    bool cuda_usable;    /* every rank has a usable GPU */
+    /* Clauses for messages, or NULL: why there is no cuda (the first rank without), which ranks share a GPU, which GPUs
+     * have no FP8 products, which have no links for a pipeline. */
     const char *cuda_missing, *cuda_shared, *cuda_without_fp8, *cuda_without_links;
 } deck_source;
 
@@ -24,13 +24,13 @@ typedef struct {
 } deck_message; /* "DECK:LINE: key: sentence" */
 
 typedef struct {
-    const char *deck; /* name as given, not owned */
+    const char *deck; /* name as given; borrowed */
     int count;
     int line[DECK_MESSAGES];
     deck_message message[DECK_MESSAGES];
 } mistakes;
 
-/* "DECK:LINE: key: sentence". Of more than fifty those of the last lines are left out. */
+/* Adds "DECK:LINE: key: sentence". If there are more than fifty, those of the last lines are dropped. */
 void mistake(mistakes *m, int line, const char *key, const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* Nothing on this line or a later one would be kept. */
+/* Returns whether a mistake on this line or a later one would be dropped. */
 bool mistakes_full(const mistakes *m, int line);

@@ -1,4 +1,4 @@
-/* The words of a deck and of a report: one list per enumeration of bench_case.h. */
+/* The words of decks and reports: one list for each enumeration of bench_case.h. */
 #include "plan/keys/names.h"
 #include "base/op_kinds.h"
 #include "plan/bench_case.h"

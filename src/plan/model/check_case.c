@@ -12,9 +12,10 @@ static void check_batch(bench_case *c)
     c->global_batch = (int64_t)c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_SHARD] * c->microbatches;
 }
 
-/* Adam moves every weight by about the learning rate, and what a step changes in the output adds up over the layers; so
- * the rate goes down as they grow more than two, lest a healthy deep model drift away from its reference within four
- * steps. Tokens are uniform: zeros, and ramps as soon as they are learned, leave gradients that are mostly rounding. */
+/* The check model's learning rate falls with its layers, because Adam moves every weight by about that rate and the
+ * changes in the output add up over the layers. A healthy deep model would otherwise drift away from its reference in
+ * four steps. Tokens are uniform, because zeros, and ramps once they are learned, leave gradients that are mostly
+ * rounding errors. */
 bench_case check_case(const bench_case *c)
 {
     const workload_row *w = workload_find(text_of(c->workload));

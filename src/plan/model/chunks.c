@@ -2,7 +2,7 @@
 #include "plan/model/chunks.h"
 #include "plan/model/shapes.h"
 
-/* Slots are counted from the embedding's, or from the first layer where the ends have none. */
+/* Counts slots from the embedding's slot, or from the first layer if embedding and loss have none. */
 chunk_extent chunk_of(const bench_case *c, int stage, int chunk)
 {
     int64_t layers = c->model.layers, stages = c->layout.degree[AXIS_PIPELINE],

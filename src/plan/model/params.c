@@ -1,4 +1,4 @@
-/* The parameters of all families: one table; a model has the rows whose condition holds. */
+/* The parameters of all families, in one table. A model has the rows whose condition holds. */
 #include "plan/model/params.h"
 #include <math.h>
 
@@ -13,13 +13,13 @@ typedef enum {
     UNLESS_TIED,
     CONDITIONS
 } condition;
-/* Tokens that are multiplied with a matrix: all, or those that its expert is given. */
+/* Tokens that are multiplied with a matrix: all, or those routed to its expert. */
 typedef enum { NONE, ALL, ROUTED } tokens;
 typedef enum {
     AS_TABLE,  /* looked up: std 1 with INIT_FAN_IN */
     AS_MATRIX, /* multiplied */
-    AS_OUTPUT, /* multiplied, its product is added to the residual stream: the smaller std */
-    AS_GAIN,   /* of a norm; LayerNorm's is kept as its difference from 1 */
+    AS_OUTPUT, /* multiplied, and the product is added to the residual stream: smaller std */
+    AS_GAIN,   /* gain of a norm; LayerNorm stores its gain - 1 */
     AS_BIAS
 } role;
 
@@ -74,7 +74,7 @@ static param_start start_of(const model_shape *m, role r)
     return r == AS_BIAS ? START_ZEROS : START_NORMAL;
 }
 
-/* The head's matrix, where it is tied, is the embedding. */
+/* Uses the embedding as the head's matrix, too. */
 static void tie(param_rule *embedding)
 {
     embedding->places |= AT_LOSS;
@@ -121,8 +121,8 @@ param_list params_of_shape(const model_shape *m)
     return l;
 }
 
-/* With shard > 1 the gradients of gathered weights are summed over ranks each microbatch, in the format of what is
- * computed, and the sums are added up in a format of their own. */
+/* With shard > 1, gradients of gathered weights are summed over ranks in each microbatch, in the format of the
+ * computation. The sums are accumulated in a separate format. */
 static param_kept kept_of(const bench_case *c, const storage_rule *s, const param_rule *p)
 {
     param_kept kept = { .weight = s->other, .moment = s->moment };
@@ -175,8 +175,8 @@ int64_t model_parameters(const model_shape *m)
     return total;
 }
 
-/* A product with a matrix costs 2 flops per weight and token forward and 4 backward; so does each of the two products
- * of attention per channel and attended position; a token attends to half of the sequence on average. */
+/* Counts 2 flops per weight and token forward and 4 backward for a product with a matrix. The two products of attention
+ * count the same per channel and attended position; a token attends to half of the sequence on average. */
 static flop_count product_flop_count(const model_shape *m, unsigned places)
 {
     param_list l = params_of_shape(m);

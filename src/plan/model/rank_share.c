@@ -2,7 +2,7 @@
 #include "plan/model/rank_share.h"
 #include "plan/model/chunks.h"
 
-/* Weights that each token is multiplied with on this rank. A table is multiplied at the loss alone. */
+/* Counts the weights that each token is multiplied with on this rank. A table is multiplied at the loss only. */
 static flop_count product_weights(const bench_case *c, const param_rule *p, const int at[AXES])
 {
     param_part own = param_part_of(p, c->layout.degree[AXIS_TENSOR], at[AXIS_TENSOR]);
@@ -18,7 +18,7 @@ flop_count rank_model_flops(const bench_case *c, const int at[AXES])
     param_list l = params_of_case(c);
     flop_count tokens = c->global_batch / degree[AXIS_DATA] / degree[AXIS_SHARD] * (m->sequence / degree[AXIS_CONTEXT]);
     flop_count channels = stage_layers(c, at[AXIS_PIPELINE]) * (m->heads / degree[AXIS_TENSOR]) * m->head_dim;
-    flop_count token = 6 * channels * m->sequence; /* attention: two products with half the positions */
+    flop_count token = 6 * channels * m->sequence; /* attention: two products with half of the positions */
     for (int i = 0; i < l.count; i++) token += 6 * product_weights(c, &l.rule[i], at);
     return tokens * token;
 }

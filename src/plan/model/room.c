@@ -1,11 +1,11 @@
-/* The room of transfers. */
+/* SMs left free for transfers. */
 #include "plan/model/room.h"
 #include <stdio.h>
 
-/* LINKS: to and from the next stage, forward and backward, and as many with the previous one. SHARED: blocks of
- * communicators for which nothing is left free. They are powers of two, as NCCL rounds those of sends up. A link moves
- * one activation during an action, for which one block is enough; a gather of keys and values next to links does with
- * four (405B on paper: 16 SMs left free give 57.4 % MFU, 8 give 60.7 %); weights of shard ranks need eight. */
+/* LINKS: links of a stage, one to and one from each of two neighbours. SHARED: thread blocks of a communicator for
+ * which no SM is left free. The numbers are powers of two, because NCCL rounds those of sends up. A link moves one
+ * activation during an action, so one block is enough. A gather of keys and values next to links needs four (405B on
+ * paper: 57.4 % MFU with 16 SMs left free, 60.7 % with 8). Weights of shard ranks need eight. */
 enum { LINKS = 4, ONE_LINK = 1, NEXT_TO_LINKS = 4, ALONE = 8, SHARED_LINK = 8, SHARED = 16, MOST = 32 };
 
 static int power_of_two(int most)
@@ -17,7 +17,8 @@ static int power_of_two(int most)
 
 static int degree(const mesh_layout *l, mesh_axis axis) { return l->degree[axis]; }
 
-/* Links of the stage: a neighbour has two. With several chunks the last stage and the first are neighbours. */
+/* Counts the links of a stage: two to each neighbour. With several chunks the last stage and the first are
+ * neighbours. */
 static int links_of(const mesh_layout *l, int stage)
 {
     int stages = degree(l, AXIS_PIPELINE);
@@ -33,7 +34,7 @@ static bool has_part(const mesh_layout *l, room_part part)
     return has[part];
 }
 
-/* Links have a quarter of what the deck gives, the other kinds and the groups that take turns share the rest. */
+/* Gives links a quarter of the deck's SMs. The other kinds and the groups that take turns share the rest. */
 static void share_given(transfer_room *r, const bench_case *c)
 {
     const mesh_layout *l = &c->layout;
@@ -66,8 +67,7 @@ transfer_room room_of(const bench_case *c, int stage, unsigned moved)
     return r;
 }
 
-/* Ranks of a tensor group follow one another; those of context, shard and expert groups are as many tensor groups
- * apart. */
+/* Ranks of a tensor group are adjacent. A context, shard or expert group spans a block of adjacent tensor groups. */
 unsigned room_moved_within(const mesh_layout *l, int domain)
 {
     int tensor = degree(l, AXIS_TENSOR), context = tensor * degree(l, AXIS_CONTEXT);
@@ -77,7 +77,8 @@ unsigned room_moved_within(const mesh_layout *l, int domain)
            (unsigned)(shard <= domain && domain % shard == 0) << ROOM_SHARD;
 }
 
-/* Appends the names of the parts that are so, with the SMs that each holds; returns the length of the text. */
+/* Appends the names of the parts that copy engines move, or of those that hold SMs, with their number. Returns the
+ * length of the text. */
 static int list_parts(const transfer_room *r, bool moved, const char *before, char text[ROOM_TEXT], int used)
 {
     static const char *const name[ROOM_PARTS] = { "pipeline links", "tensor/expert", "context", "shard" };

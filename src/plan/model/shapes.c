@@ -35,15 +35,15 @@ int strips_within(int most, int64_t positions, int tensor)
     return strips;
 }
 
-/* Smallest L >= 2 with L + slots divisible by the chunks. */
+/* Returns the smallest L >= 2 with L + slots divisible by the chunks. */
 static int64_t check_layers(const mesh_layout *layout, int slots)
 {
     int64_t chunks = (int64_t)layout->degree[AXIS_PIPELINE] * layout->chunks_per_stage;
     return (2 + slots + chunks - 1) / chunks * chunks - slots;
 }
 
-/* A product of a normed row has at most this spread: with the 405B's own 2.56, attention scores spread over 6.6 and the
- * gradients of BF16 and FP32 differ by 0.4 on one rank, more than many a fault makes (src/DECISIONS.md). */
+/* Largest spread of the product of a normed row. With the 405B's own 2.56, attention scores spread over 6.6 and the
+ * gradients of BF16 and FP32 differ by 0.4 on one rank, more than many faults cause (src/DECISIONS.md). */
 static const double check_spread = 0.81;
 
 model_shape shape_check(const workload_row *w, const mesh_layout *layout, int strips, int slots)
@@ -60,14 +60,14 @@ model_shape shape_check(const workload_row *w, const mesh_layout *layout, int st
     m.layers = check_layers(layout, slots);
     if (m.position_rows) m.position_rows = 2 * m.sequence;
     if (m.tied_embedding)
-        m.init = INIT_STD; /* a table of std 1 makes logits of spread sqrt(hidden), too rough in BF16 */
+        m.init = INIT_STD; /* a table of std 1 gives logits of spread sqrt(hidden), too large for BF16 */
     m.init_std =
         fmin(shape_init_std(w, m.hidden), m.init == INIT_FAN_IN ? check_spread : check_spread / sqrt((double)m.hidden));
     shape_complete(&m, layout->degree[AXIS_TENSOR]);
     return m;
 }
 
-/* total += a * b * c, or false. */
+/* Adds a * b * c to the total; returns false on overflow. */
 static bool add_product(int64_t *total, int64_t a, int64_t b, int64_t c)
 {
     int64_t product;
@@ -75,8 +75,7 @@ static bool add_product(int64_t *total, int64_t a, int64_t b, int64_t c)
            !__builtin_add_overflow(*total, product, total);
 }
 
-/* Generous bounds in bytes: 64 a parameter; 16 for each of the elements that a token leaves on the tape, times their
- * number. */
+/* Uses generous bounds in bytes: 64 for a parameter, 16 for each element that a token leaves on the tape. */
 bool shape_fits(const bench_case *c, const char **what)
 {
     const model_shape *m = &c->model;

@@ -1,23 +1,25 @@
-/* Model shapes: what follows from a few sizes. */
+/* Model shapes: values that follow from a few sizes. */
 #pragma once
 #include "plan/catalogue/catalogue.h"
 
-extern const mesh_layout layout_alone; /* of one rank */
+extern const mesh_layout layout_alone; /* the layout of one rank */
 
-/* head_dim, padded_vocabulary (a multiple of 128 x tensor) and output_init_std (init_std / sqrt(2 layers); INIT_FAN_IN:
- * init_std) from the rest. */
+/* Sets head_dim, padded_vocabulary (a multiple of 128 x tensor) and output_init_std (init_std / sqrt(2 layers), or
+ * init_std with INIT_FAN_IN). */
 void shape_complete(model_shape *m, int tensor);
-/* The check model's shape on a layout, completed; rope and labels as the workload's. slots: see shape_slots.
- * The sequence is long enough for the strips, and half of the learned positions. Its init std is the scaled one, but at
- * most 0.81 / sqrt(hidden), or 0.81 / sqrt(fan-in); with a tied embedding the first. */
+/* Returns the check model's complete shape on a layout; rope and labels are the workload's. For slots see shape_slots.
+ * The sequence is long enough for the strips, and half as long as the learned positions. The init std is that of
+ * shape_init_std, but at most 0.81 / sqrt(hidden) (also with a tied embedding), or 0.81 / sqrt(fan-in). */
 model_shape shape_check(const workload_row *w, const mesh_layout *layout, int strips, int slots);
-/* The most strips, at most so many, that deal a context rank's positions evenly to the tensor ranks; 1 for one rank. */
+/* Returns the largest number of strips, at most `most`, that deals a context rank's positions evenly to the tensor
+ * ranks; 1 for one tensor rank. */
 int strips_within(int most, int64_t positions, int tensor);
-/* The recipe's init std for a model of another width: std x sqrt(recipe hidden / hidden); INIT_FAN_IN: the recipe's. */
+/* Returns the init std for a model of another width: the recipe's x sqrt(recipe hidden / hidden), or the recipe's with
+ * INIT_FAN_IN. */
 double shape_init_std(const workload_row *w, int64_t hidden);
-/* Slots that embedding and loss count for in the pipeline's chunks: 2 if layers + 2 is divisible by pipeline x chunks,
- * 0 if layers is (or without a pipeline), -1 if neither. */
+/* Returns the slots of embedding and loss in the pipeline's chunks: 2 if layers + 2 is divisible by pipeline x chunks,
+ * 0 if layers is (or without a pipeline), -1 if neither is. */
 int shape_slots(int64_t layers, const mesh_layout *layout);
-/* Whether parameters, activations and tokens of a step can be counted in 63 bits, in bytes and with room to spare.
- * Otherwise *what names the first that cannot. */
+/* Returns whether parameters, activations and tokens can be counted in 63 bits, in bytes and with a margin. If not,
+ * *what names the first that cannot. */
 bool shape_fits(const bench_case *c, const char **what);

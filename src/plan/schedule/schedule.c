@@ -1,4 +1,4 @@
-/* The list of a stage: made by the schedule of its case, and what can be read off it. */
+/* The action list of a stage, and what follows from it. */
 #include "plan/schedule/schedule.h"
 #include "base/memory.h"
 
@@ -36,7 +36,7 @@ void schedule_free(schedule *s)
     *s = (schedule){ 0 };
 }
 
-/* chunk -1: all. */
+/* Returns the most microbatches in flight in a chunk; chunk -1: in all chunks. */
 static int64_t live(const schedule *s, int chunk)
 {
     int64_t now = 0, most = 0;

@@ -1,5 +1,5 @@
-/* One forward, one backward: a warm-up of as many forwards as stages follow, then in turn. PipeDream-flush: Narayanan
- * et al. 2021 (memory-efficient pipeline-parallel DNN training), section 3.2. */
+/* One forward, one backward (1F1B): one warm-up forward for each later stage, then a forward and a backward in turn.
+ * PipeDream-flush: Narayanan et al. 2021 (memory-efficient pipeline-parallel DNN training), section 3.2. */
 #include "plan/schedule/schedule.h"
 
 void one_forward_one_backward_write(schedule *s, schedule_place p)

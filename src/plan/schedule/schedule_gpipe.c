@@ -1,5 +1,5 @@
-/* GPipe: every forward, then every backward. Huang et al. 2019, section 2.2; the backwards go in microbatch order, not
- * in the reverse, so that gradients accumulate as under every other schedule. */
+/* GPipe: all forwards, then all backwards. Huang et al. 2019, section 2.2. The backwards run in microbatch order, not
+ * in reverse, so that gradients accumulate as in every other schedule. */
 #include "plan/schedule/schedule.h"
 
 void gpipe_write(schedule *s, schedule_place p)

@@ -1,9 +1,9 @@
-/* Interleaved 1F1B: a chunk takes as many microbatches as there are stages, then the next chunk; a longer warm-up, then
- * one forward and one backward in turn. Narayanan et al. 2021 (efficient large-scale language model training), section
- * 2.2.2. Microbatches are a multiple of the stages. */
+/* Interleaved 1F1B: a chunk takes as many microbatches as there are stages, then the next chunk does. The warm-up is
+ * longer; then a forward and a backward alternate. Narayanan et al. 2021 (efficient large-scale language model
+ * training), section 2.2.2. Microbatches must be a multiple of the stages. */
 #include "plan/schedule/schedule.h"
 
-/* The k-th forward; the k-th backward goes through the chunks the other way. */
+/* Adds the k-th forward. The k-th backward visits the chunks in the opposite order. */
 static void forward(schedule *s, schedule_place p, int64_t k)
 {
     schedule_add(s, FORWARD, k / p.stages % p.chunks, k / (p.stages * p.chunks) * p.stages + k % p.stages);

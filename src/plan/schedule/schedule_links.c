@@ -1,4 +1,4 @@
-/* Links. The model's parts are numbered through, chunk * pipeline + stage; a forward goes up by one, a backward
+/* Links of a pipeline. The model's parts are numbered chunk * pipeline + stage. A forward goes up by one, a backward
  * down. */
 #include "plan/schedule/schedule_simulate.h"
 

@@ -1,4 +1,4 @@
-/* The picture of a schedule: a row for each stage, a cell for each tick. */
+/* The picture of a schedule: one row for each stage, one cell for each tick. */
 #include "plan/schedule/schedule_simulate.h"
 #include <stdlib.h>
 #include <string.h>
@@ -6,18 +6,18 @@
 static const char gap[] = " ... ";
 enum { GAP = sizeof gap - 1 };
 
-/* Ticks [0, head) and [tail, makespan) are shown, each `width` columns wide. */
+/* Layout of the picture. It shows the ticks [0, head) and [tail, makespan), each `width` columns wide. */
 typedef struct {
     const bench_case *given;
     FILE *out;
-    int width;  /* columns a tick: letter, microbatch, blank; letter, microbatch; or the letter alone */
-    int digits; /* of the microbatch; 0: not shown */
+    int width;  /* columns of a tick: letter, microbatch, blank; letter, microbatch; or letter */
+    int digits; /* digits of the microbatch; 0: not shown */
     int64_t head, tail, makespan;
 } canvas;
 
 static int digits_of(int64_t n) { return n < 10 ? 1 : 1 + digits_of(n / 10); }
 
-/* The widest cell with which the whole fits; else one column a tick, and of the ticks the first and the last. */
+/* Chooses the widest cell with which all ticks fit; else one column for a tick, and only the first and last ticks. */
 static canvas canvas_for(const bench_case *c, int64_t makespan, FILE *out)
 {
     canvas v = { .given = c,
@@ -37,7 +37,7 @@ static canvas canvas_for(const bench_case *c, int64_t makespan, FILE *out)
     return v;
 }
 
-/* One chunk: F and B. Several: the chunk's letter, small in a forward. */
+/* Returns F or B with one chunk; with several the chunk's letter, in lower case for a forward. */
 static char letter_of(const canvas *v, const schedule_action *a)
 {
     if (a->verb == BACKWARD_WEIGHT) return '#';
@@ -45,7 +45,7 @@ static char letter_of(const canvas *v, const schedule_action *a)
     return (char)((a->verb == FORWARD ? 'a' : 'A') + a->chunk % 26);
 }
 
-/* The cells of one action, from its beginning: F12 -- ; without microbatches its letter in every cell. */
+/* Returns a column of an action: "F12--", or without microbatches its letter in every column. */
 static char stroke(const canvas *v, const schedule_action *a, int64_t column, int64_t columns)
 {
     char number[24];
@@ -77,7 +77,7 @@ static void draw_stage(const canvas *v, int stage, const schedule *s, const sche
             (long long)schedule_live(s));
 }
 
-/* Every tenth tick's number above its cell, where it fits into the row. */
+/* Writes the number of every tenth tick above its cell, if it fits into the row. */
 static void write_ruler(char *ruler, const canvas *v, int64_t from, int64_t to, int64_t at)
 {
     for (int64_t tick = (from + 9) / 10 * 10; tick < to; tick += 10) {

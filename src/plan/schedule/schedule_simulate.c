@@ -1,12 +1,12 @@
-/* The simulator: every stage goes on as far as its links let it, until none moves. When an action starts follows from
- * what was done before it alone, so it does not matter which stage is asked first. */
+/* The simulator. Each stage advances as far as its links allow, until none moves. The start of an action depends only
+ * on earlier actions, so the order in which stages are visited does not matter. */
 #include "plan/schedule/schedule_simulate.h"
 #include "base/memory.h"
 #include <string.h>
 
 const schedule_costs schedule_unit_costs = { { [FORWARD] = 1, [BACKWARD] = 2 } };
 
-/* Transfers are numbered in the order of the link. */
+/* Progress of a link. Transfers are numbered in the order of the link. */
 typedef struct {
     int64_t sent, posted, gone, consumed;
     int64_t *sent_at, *posted_at, *gone_at; /* [microbatches x chunks] */
@@ -18,14 +18,14 @@ typedef struct {
     const schedule_costs *costs;
     schedule_timing *timing;
     link_state *link;      /* [2 stages] */
-    int64_t *at, *free_at; /* [stages]: next action; when the one before it ended */
+    int64_t *at, *free_at; /* [stages]: next action; end of the previous action */
 } simulation;
 
 static void *room(int64_t count, size_t size) { return allocate(count, size, "simulating a schedule"); }
 
 static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* A transfer goes when both ends are there and the one before it has gone. */
+/* Completes transfers in order. A transfer completes when both ends are ready and the previous one is complete. */
 static void transfer_ready(link_state *l)
 {
     for (; l->gone < l->sent && l->gone < l->posted; l->gone++) {
@@ -82,7 +82,7 @@ static void run(simulation *s)
     }
 }
 
-/* The action that has not come yet is done, or received, by the neighbour. */
+/* Writes the action of a neighbour that the stage waits for: a send, or the receive of what it sent. */
 static void say_wait(const simulation *s, int stage, char *text, size_t size)
 {
     const schedule_action *a = &s->list[stage].action[s->at[stage]];

@@ -1,4 +1,4 @@
-/* Is it a step of training? First each stage's list by itself, then each link: what is sent must be what is
+/* Check that the lists form a training step: first each stage's list alone, then each link, which must carry what is
  * expected. */
 #include "base/memory.h"
 #include "plan/schedule/schedule_simulate.h"
@@ -7,7 +7,7 @@
 typedef struct {
     const bench_case *given;
     int stage;
-    int64_t *next; /* [3][chunks]: microbatch whose turn it is, by verb and chunk; microbatches: none any more */
+    int64_t *next; /* [3][chunks]: next microbatch by verb and chunk; at the end `microbatches` */
     char *mistake;
 } inspection;
 
@@ -58,7 +58,7 @@ static bool inspect_order(const inspection *i, const schedule_action *a)
     return true;
 }
 
-/* The first microbatch that is deferred; microbatches: none is. */
+/* Returns the first deferred microbatch; `microbatches` if there is none. */
 static int64_t first_deferred(const inspection *i, int chunk)
 {
     return holds_head(i, chunk) ? schedule_first_deferred(i->given) : i->given->microbatches;
@@ -95,7 +95,7 @@ static bool inspect_stages(const bench_case *c, const schedule *list, char *mist
 
 typedef int link_side(const bench_case *c, int stage, const schedule_action *a);
 
-/* The next action, from *at on, whose link on that side is the one given; NULL after the last. */
+/* Returns the next action, from *at on, that uses this link on that side; NULL after the last. */
 static const schedule_action *next_on(const bench_case *c, const schedule *s, int stage, link_side *side, int link,
                                       int64_t *at)
 {
@@ -103,7 +103,7 @@ static const schedule_action *next_on(const bench_case *c, const schedule *s, in
     return *at < s->length ? &s->action[(*at)++] : NULL;
 }
 
-/* Every list is complete, so that there are as many receives as sends. */
+/* Compares what is sent with what is expected. Each send has a receive, because every list is complete. */
 static bool inspect_link(const bench_case *c, const schedule *list, int link, char *mistake)
 {
     int stages = c->layout.degree[AXIS_PIPELINE], to = link % stages,

@@ -1,4 +1,4 @@
-/* Reading a machine sheet. */
+/* Reader of machine sheets. */
 #include "plan/sheet/sheet.h"
 #include "base/memory.h"
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 static const struct {
     const char *name, *unit;
-    double si; /* of one unit */
+    double si; /* one unit in SI */
     bool rate;
 } terms[TERMS] = {
     [TERM_MULTIPROCESSORS] = { "multiprocessors", "SMs", 1.0, true },
@@ -75,7 +75,7 @@ static void complain(reader *r, const char *format, text_view shown, const char 
     r->mistakes++;
 }
 
-/* Returns whether the next word is a number above 0. */
+/* Reads the next word as a number above 0; complains if it is none. */
 static bool take_number(reader *r, text_view *rest, double *value)
 {
     text_view word = text_word(rest);
@@ -95,7 +95,7 @@ static void take_device(reader *r, text_view rest)
     if (!r->sheet->device) complain(r, "device %s is not in ./xgsw --list%s", rest, "");
 }
 
-/* Takes the words that name it, then its work, "us" and its time. */
+/* Reads the words of an operation or a transfer, then its work, "us" and its time. */
 static void take_time(reader *r, text_view rest, int words, listed_times *to)
 {
     listed_time x;

@@ -1,16 +1,16 @@
-/* Machine sheets: what a machine is taken to do, one term a line, in inputs/machines/NAME.sheet:
+/* Machine sheets: the assumed speeds of a machine, one term in a line, in inputs/machines/NAME.sheet:
  *
  *     device H100                       # a row of plan/catalogue/devices.h
  *     nvlink GB/s 370 300 380 published NCCL's developers, nccl-tests issue 212
  *     op matmul f32[512x256],f32[512x512],f32[512x256]t 1.3e8 us 950.2
  *     transfer all_gather 16 8 65536 us 31.5
  *
- * A term has its unit, what is expected, the least and the most that it may be, and an origin: measured, published or
- * assumed, then where or why. Operations and transfers are listed by `--calibrate` and `--slice`; their origins are
- * those of the terms `operations` and `transfers`, and that of operations which take the rate of the nearest listed
- * shapes is the term `nearest`. An operation has its kind, its operands (t: its last dimension is not the fastest; +:
- * it is added to) and its work: flops, or bytes where it has none. A transfer has its kind, the ranks of its group, how
- * many of them share an NVLink domain (on a host: a node), and the bytes of its first operand. `device host` is a
+ * A term has its unit; the expected, the least and the largest value; and an origin (measured, published or assumed),
+ * followed by the source or the reason. `--calibrate` and `--slice` list operations and transfers. The terms
+ * `operations` and `transfers` give their origins. The term `nearest` gives the origin of operations that take the rate
+ * of the nearest listed shapes. An operation has its kind, its operands (t: its last dimension is not the fastest; +:
+ * it is added to) and its work: flops, or bytes if it has no flops. A transfer has its kind, the ranks of its group,
+ * how many of them share an NVLink domain (on a host: a node), and the bytes of its first operand. `device host` is a
  * machine whose ranks are processes; it needs the terms gap, operations, nearest and transfers, and no others. `#`
  * begins a comment. */
 #pragma once
@@ -45,14 +45,14 @@ typedef enum {
 typedef enum { MEASURED, PUBLISHED, ASSUMED, ORIGINS } sheet_origin;
 typedef enum { EXPECTED, LEAST, MOST, VALUES } sheet_value;
 
-/* In SI units: seconds, flop/s, bytes/s. */
+/* A term, in SI units: seconds, flop/s, bytes/s. */
 typedef struct {
     double value[VALUES];
     sheet_origin origin;
-    int line; /* 0: not there */
+    int line; /* 0: not in the sheet */
 } term_entry;
 
-/* A measured operation or transfer. key: the words of its line up to its work, which is in flops or bytes. */
+/* A measured operation or transfer. key: the words of its line before the work, which is in flops or bytes. */
 enum { OPERATION_KEY = 400 };
 typedef struct {
     char key[OPERATION_KEY];
@@ -65,22 +65,23 @@ typedef struct {
 
 typedef struct machine_sheet {
     char name[64];
-    bool host; /* then there is no device */
+    bool host; /* ranks are processes; device is NULL */
     const device_row *device;
     listed_times operations, transfers;
     term_entry term[TERMS];
 } machine_sheet;
 
-/* Name and unit of a term, and whether more of it takes less time. */
+/* Properties of a term. term_is_rate returns whether a larger value means less time. */
 const char *term_name(sheet_term t);
 const char *term_unit(sheet_term t);
-double term_si(sheet_term t);          /* of one unit */
-sheet_term term_named(text_view name); /* TERMS: none */
+double term_si(sheet_term t);          /* one unit in SI */
+sheet_term term_named(text_view name); /* TERMS if there is none */
 bool term_is_rate(sheet_term t);
-bool term_is_factor(sheet_term t); /* it scales seconds that another term gives, too */
+bool term_is_factor(sheet_term t); /* it also scales seconds of another term */
 const char *origin_name(sheet_origin o);
 
-/* Reads a sheet. Returns how many mistakes it has, each told by `complain` with its line; 0: the sheet is whole. */
+/* Reads a sheet. Returns the number of mistakes and reports each to `complain` with its line, or line 0 if a term is
+ * missing. */
 int sheet_read(machine_sheet *s, const char *name, const char *text,
                void (*complain)(void *me, int line, const char *sentence), void *me);
 void sheet_free(machine_sheet *s);
