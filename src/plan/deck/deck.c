@@ -187,7 +187,7 @@ static void read_text(reading *r)
     r->written = deck_scan(r->source, r->result.title, r->wrong);
     bool readable = !mistakes_full(r->wrong, r->written.last_line + 1);
     if (readable && r->written.sections == 1)
-        mistake(r->wrong, r->written.last_line, "section", "there is none; name a workload, such as [%s]",
+        mistake(r->wrong, r->written.last_line, "section", "missing; name a workload, such as [%s]",
                 workload_at(0)->name);
     else if (readable) {
         unroll_all(r);
