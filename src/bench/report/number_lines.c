@@ -151,7 +151,7 @@ static void say_paces(const case_result *r)
     else if (slow) say("; %d rank%s %s slow\n", slow, plural(slow), slow > 1 ? "are" : "is");
     else if (judged == ranks) say("; no rank is slow\n");
     else if (r->seen.completed - r->given->warmup < BLOCKS) say("; not judged: fewer than %d steps\n", BLOCKS);
-    else say("; %d of %d not judged: no other rank has the same work\n", ranks - judged, ranks);
+    else say("; %d of %d not judged: each has other work\n", ranks - judged, ranks);
 }
 
 /* Prints the rank that computes longest, and whether a rank is slow. */
@@ -165,7 +165,7 @@ static void say_ranks(const case_result *r)
         mean += seconds / ranks;
         if (seconds > most) most = seconds, worst = i;
     }
-    say("Ranks      computing %.4f s a step on average, at most %.4f s (rank %d)", mean, most, worst);
+    say("Ranks      computing %.4f s a step, at most %.4f s (rank %d)", mean, most, worst);
     say_paces(r);
 }
 
