@@ -135,9 +135,9 @@ static int paper_run_at(const paper_run *p, int ranks)
     machine_device own = { .fp8 = true };
     if (o->slice) source.cuda_usable = !o->on_host && machine_usable(MACHINE_CUDA, why, sizeof why);
     if (source.cuda_usable) own = machine_device_of(MACHINE_CUDA), source.device = own.name;
-    if (!own.fp8) source.cuda_without_fp8 = "this GPU has no FP8";
+    if (!own.fp8) source.cuda_without_fp8 = "this GPU cannot multiply FP8";
     if (why[0]) source.cuda_missing = why;
-    if (o->on_host) source.cuda_missing = "--on-host takes no GPU";
+    if (o->on_host) source.cuda_missing = "--on-host uses no GPU";
     if (p->sheet.host) source.cuda_missing = "the sheet describes a host";
     deck d = deck_read(&source);
     int status = d.messages   ? refuse_deck(&d)
@@ -267,7 +267,7 @@ static int calibrate_deck(const deck *d, const deck_file *f, const options *o, c
     bool suits = !o->sheet || (base.device && (!own || own == base.device));
     machine_share_devices(devices->sharing > 1);
     int status =
-        suits ? calibrate(&c, why, sizeof why) : refuse("--sheet: that sheet describes another device than these");
+        suits ? calibrate(&c, why, sizeof why) : refuse("--sheet: the sheet describes another device than this one");
     if (why[0]) refuse(why);
     if (c.base) sheet_free(&base);
     return status;

@@ -12,7 +12,7 @@ from program import Tap, ranks  # noqa: E402
 
 TITLES, SWEEP = "title\ntitle\n", " = " + " ".join(map(str, range(2, 66))) + "\n"
 DECKS = {
-    "a program": ("\x7fELF\x02\x01", ["1: deck: byte 0x7f at offset 0 is no text"]),
+    "a program": ("\x7fELF\x02\x01", ["1: deck: byte 0x7f at offset 0 is not text"]),
     "more than a mebibyte": (TITLES + "x" * 2**20, ["1: deck: has more than 1048576 bytes"]),
     "a thousand mistakes": (TITLES + "[llama3.1-8b]\n" + "x = 1\n" * 1000,
                             [f"{line}: x: unknown key; --keys lists them" for line in range(4, 54)]),

@@ -92,13 +92,13 @@ def losses(said):
 def judge(rank, point, deed, played):
     status, seconds, said = played
     limit = FIRST_STALL if point in ("start", "deck") else STALL
-    words = "is stopped|is not heard of|has not started|has not entered|is stuck in"
+    words = "is stopped|does not respond|has not started|has not entered|is stuck in"
     named = re.search(rf"^xgsw: rank {rank} on \S+ .*({words})", said, re.M)
     done = point in ("gather", "end") and deed in ("terminate", "interrupt")  # nothing is left to stop
     inside = deed == "endless" and point in ("start", "end")  # of MPI, where all ranks are
-    sent_nothing = deed == "skip" and point == "step"         # all have entered what does not end
+    sent_nothing = deed == "skip" and point == "step"         # all have entered an operation that does not end
     if deed in ("stop", "asleep", "endless") or sent_nothing:
-        undelivered = "entered what does not end" in said or "which all others have completed" in said
+        undelivered = "entered an operation that does not end" in said or "which all others have completed" in said
         good = status == 86 and (named or ((inside or sent_nothing) and undelivered))
     elif deed == "skip":  # below what is published: the operation is named; or MPI notices it
         good = status == 1 and "MPI_ERR" in said or status == 86 and re.search("waits for (gather|broadcast)", said)

@@ -49,7 +49,7 @@ tap.ok([c["repeat"] for c in case] == [1, 2, 1, 1, 1] and [c["repeated"] for c i
        "repeats are cases, and the last one compares their means", case[1])
 tap.ok(any("the means of 2 repeats spread" in reason for reason in case[1]["invalid_reasons"]) == (spread > 0.05),
        "means that do not agree are NOT VALID", case[1]["invalid_reasons"])
-tap.ok("Case 4     stands for 2 of its section's combinations" in run.stdout,
+tap.ok("Case 4     stands for 2 combinations of its section" in run.stdout,
        "two equal combinations that are no repeats run once", run.stdout[:1500])
 
 soak, plain = case[2], case[3]
@@ -76,7 +76,7 @@ lines = run.stdout.splitlines()
 tap.ok(run.returncode == 75 and lines[-1].startswith("INTERRUPTED: case 1: time_limit; 0 of 1 case ")
        and re.search(r"^INTERRUPTED after \d+ of at least 50 steps and \d of 2 of warm-up: time_limit$", run.stdout,
                      re.MULTILINE)
-       and f"Record     {RECORD}: all cases and steps up to the stop" in run.stdout,
+       and f"Record     {RECORD} (all cases and steps up to the stop;" in run.stdout,
        "a soak that is stopped says how far it came and where its record is; nobody failed", run.stdout[-600:])
 
 # --- nothing trained, --strict ---

@@ -88,7 +88,7 @@ tap.ok(measured.returncode == 0 and "step " in paper.stdout and "NOT PRICED" not
        paper.stdout + paper.stderr)
 os.rename(place.file("gsw.h5"), place.file("before.h5"))
 other = run(1, command=(XGSW, "--project", "deck.dat", "--ranks", "2", "--sheet", "dgx-h100", "--from", "before.h5"))
-tap.ok(other.returncode == 2 and "no record of a run on the machine of the sheet dgx-h100" in other.stderr,
+tap.ok(other.returncode == 2 and "not the record of a run on the machine of the sheet dgx-h100" in other.stderr,
        "a host's record prices no GPU", other.stderr)
 
 with open(place.file("deck.dat"), "w", encoding="utf-8") as file:

@@ -99,7 +99,7 @@ with tempfile.TemporaryDirectory() as folder:
             "[llama3.1-70b]\nsize = full\ntensor = 2\nlayers = 40\nglobal_batch = 1\n"
     run = run_on(f"record = none\n{whole}".replace("layers = 40", "layers = 7"), NCCL_MEGABYTES=5000)
     tap.ok(re.search(r"SKIPPED: needs [0-9.]+ GB of memory on a device of 1 rank, [0-9.]+ GB more than is available "
-                     r"beside communicators of [0-9.]+ GB a rank", run.stdout),
+                     r"in addition to communicators of [0-9.]+ GB a rank", run.stdout),
            "communicators that take more than was left for them: SKIPPED with what they took", run.stdout)
     run = run_on(f"record = {record}\n{whole}")
     needs = re.search(r"SKIPPED: needs ([0-9.]+) GB of memory on a device of 1 rank", run.stdout)
@@ -112,7 +112,7 @@ with tempfile.TemporaryDirectory() as folder:
 os.environ["NCCL_MAX_CTAS"] = "4"
 run = run_on(body("backend = cuda"))
 tap.ok(run.returncode == 2 and re.search(r"xgsw: rank 0 on \S+: the environment changes how transfers share a GPU with "
-                                         r"computation, which the deck decides: unset NCCL_MAX_CTAS\n", run.stderr),
+                                         r"computation, but the deck decides that: unset NCCL_MAX_CTAS\n", run.stderr),
        "refused: an environment that lays out transfers in another way", run.stdout + run.stderr)
 del os.environ["NCCL_MAX_CTAS"]
 with tempfile.TemporaryDirectory() as folder:

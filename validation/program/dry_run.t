@@ -208,13 +208,13 @@ tap.ok(re.search(r"^time +[0-9.]+ min for the 150 steps of 3 cases, at 20 s a st
        "the time of the deck, from a measured step", run.stdout[-400:])
 twice = "repeats = 2\nwarmup = 2\n[llama3.1-8b]\n[llama3.1-8b]\nsize = check\nminutes = 30\n"
 run = alone("--dry-run", deck_file(twice), "--ranks", "8")
-tap.ok("\ntime        81.3 min or more for the 208 steps or more of 4 cases, at the published steps; 2 of them have "
-       "none: counted is only how long they soak; start and checks not counted\n" in run.stdout,
+tap.ok("\ntime        81.3 min or more for the 208 steps or more of 4 cases, at the published step times; 2 of "
+       "them have no step time, and count with their soak only; start and checks not counted\n" in run.stdout,
        "the time of the deck, from published steps, with repeats and soaks", run.stdout[-400:])
 wanted = "size = full\nexpect = reference\nsteps = 9\ncheck = off\n[llama3.1-70b]\n[gpt3-175b]\n"
 run = alone("--dry-run", deck_file(wanted), "--ranks", "192")
 told = re.findall("^  (?:NOT VALID|scaled|expected) .*", run.stdout, re.M)
-of_cells = [f"  scaled      {seconds} s a step on 192 {gpu}, as is published of {gpus}: "
+of_cells = [f"  scaled      {seconds} s a step on 192 {gpu}, as published for {gpus}: "
             f"{tokens / float(seconds):.0f} tokens/s" for seconds, gpu, gpus, tokens in (
                 ("14.670", "H100", 128, 256 * 8192 * 192 / 128), ("26.140", "A100", 64, 128 * 2048 * 192 / 64),
                 ("10.980", "H100", 64, 128 * 2048 * 192 / 64))]
@@ -239,7 +239,7 @@ tap.ok("pipeline 4  context 1" in run.stdout and "  published   in MXFP8 on B200
        "a GPU's own layout, published in a format that xgsw lacks: no reference", run.stdout)
 swept = "[llama3.1-8b]\nsize = check\nprecision = fp32 fp32 bf16 fp8\nfp8_scale = power_of_two exact\n"
 run = alone("--dry-run", deck_file(swept), "--ranks", "1")
-tap.ok(run.stdout.count("\ncase ") + 1 == 4 and "(stands for 4 of" in run.stdout and "(stands for 2 of" in run.stdout,
+tap.ok(run.stdout.count("\ncase ") + 1 == 4 and "(stands for 4 " in run.stdout and "(stands for 2 " in run.stdout,
        "combinations of a sweep that do the same run are one case", run.stdout)
 absurd = "[llama3.1-8b]\nsize = check\nlayers = 4\nglobal_batch = 65536\nprecision = fp32 bf16 fp8\nseed = 1 2\n"
 run = alone("--dry-run", deck_file(absurd), "--ranks", "1")

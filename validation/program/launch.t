@@ -47,7 +47,7 @@ REFUSED = (
     ({"DTYPE": "int8", "MODEL_SIZE": "9b", "JOB_TOTAL_GPUS": "-8"}, "DTYPE=int8: give bf16 or fp8"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "WORKLOAD": "llama2-70b"}, "is not of MODEL_SIZE=8b"),
     ({"DTYPE": "bf16", "WORKLOAD": "llama4", "JOB_TOTAL_GPUS": "8"}, "WORKLOAD=llama4 is none of llama3.1-8b, "),
-    ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "JOB_TOTAL_GPUS": "12"}, "12 GPUs are no whole number of nodes of 8"),
+    ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "JOB_TOTAL_GPUS": "12"}, "12 GPUs do not fill whole nodes of 8"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "JOB_TOTAL_GPUS": "500"}, "JOB_TOTAL_GPUS=496, or GPUS_PER_NODE=4"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1", "EXPECT": "quick"},
      "EXPECT=quick: give reference, none or tokens/s"),
@@ -60,7 +60,7 @@ REFUSED = (
      "exclude each other"),
     ({"WORKLOAD": "gpt3-175b", "RUN_CONF_PROFILE_RANKS": "0,a"}, "give ranks such as 0,1,2 or 0-7"),
     ({"WORKLOAD": "gpt3-175b", "ENABLE_PROFILE": "true", "PROFILE_STOP_STEP": "30"}, "ends after step 19, the last"),
-    ({"WORKLOAD": "gpt3-175b", "TP": "4"}, "PP x TP x DP are 32 GPUs, and the job has 64"),
+    ({"WORKLOAD": "gpt3-175b", "TP": "4"}, "PP x TP x DP are 32 GPUs, but the job has 64"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "JOB_TOTAL_GPUS": "16", "SLURM_JOB_NUM_NODES": "1"}, "submit it with -N 2"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1", "SLURM_TIME": "soon"}, "SLURM_TIME=soon: give HOURS"),
     ({"EXPEKT": "reference"}, "EXPEKT is not known here: is EXPECT meant?"),
@@ -187,25 +187,25 @@ def check_dry_run(tap):
            "a number that experts do not divide: which can be used", run.stderr)
     for action in ("--submit", "slurm"), ("--print", "pbs"), ("--print", "deck"), ("--start", "mpirun"):
         run = launch({**big, "NUM_NODES": "2"}, *action)
-        tap.ok(run.returncode == 2 and "says: SKIPPED: the recipe's smallest layout needs 64" in run.stderr
+        tap.ok(run.returncode == 2 and "reports: SKIPPED: the recipe's smallest layout needs 64" in run.stderr
                and not run.stdout, f"{' '.join(action)}: what would be skipped is refused", run.stdout + run.stderr)
     for gpus, node, told in (("1000", "8", "1 of 1 cases will be NOT VALID: idle ranks: 8 of 1000 take no part, and "
                               "the deck does not give the layout; start 992, or give the layout\n"
-                              "run/launch: so that none of the 8 GPUs is idle, ask for JOB_TOTAL_GPUS=992\n"),
+                              "run/launch: to leave no GPU idle (8 now), ask for JOB_TOTAL_GPUS=992\n"),
                              ("500", "4", "JOB_TOTAL_GPUS=480\n"),
-                             ("72", "12", "none of the 8 GPUs is idle, ask for JOB_TOTAL_GPUS=64 GPUS_PER_NODE=4\n")):
+                             ("72", "12", "to leave no GPU idle (8 now), ask for JOB_TOTAL_GPUS=64 GPUS_PER_NODE=4\n")):
         run = launch({**big, "JOB_TOTAL_GPUS": gpus, "GPUS_PER_NODE": node}, "--print", "deck")
         tap.ok(run.returncode == 0 and run.stderr.endswith(told), f"{gpus} GPUs, some idle: {told.strip()}", run.stderr)
     cell = {"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1"}
     for steps, repeats, limit, warned in (("100", "1", "20:10", True), ("100", "1", "23:00", True),
                                           ("100", "1", "24:00", False), ("25", "4", "20:10", True)):
         run = launch({**cell, "STEPS": steps, "REPEATS": repeats, "SLURM_TIME": limit}, "--print", "slurm")
-        tap.ok(run.returncode == 0 and (" cases take at least 20.4 min, and the job ends" in run.stderr) == warned,
+        tap.ok(run.returncode == 0 and (" cases take at least 20.4 min, but the job ends" in run.stderr) == warned,
                f"SLURM_TIME={limit} for {repeats} x {steps} steps is{'' if warned else ' not'} warned of", run.stderr)
     for given, told in (
             ({"NUM_NODES": "15", "EXPECT": "reference"}, "NOT ACCEPTED: no published cell; expected is a published "
              "cell, but none is of this case on this device\n"
-             "run/launch: the published speed of a GPU, on as many as are used, is EXPECT=1275640 (H100)\n"),
+             "run/launch: the published speed, scaled to this number of GPUs, is EXPECT=1275640 (H100)\n"),
             ({"STEPS": "11", "EXPECT": "reference"},
              "1 of 1 cases will be NOT ACCEPTED: NOT VALID; expected is 85458.5 tokens/s less 5 %\n"),
             ({"STEPS": "11"}, "1 of 1 cases will be NOT VALID: too few steps: 9 timed, 10 are needed\n"),
@@ -230,11 +230,11 @@ def check_own_decks(tap):
     with tempfile.TemporaryDirectory() as folder:
         for text, given, told in (
                 ("warmup = 2\nminutes = 45\nrepeats = 2\ntensor = 8\n[llama3.1-8b]\n", {},
-                 "the steps of 2 cases take at least 90.0 min, and the job ends after"),
+                 "the steps of 2 cases take at least 90.0 min, but the job ends after"),
                 ("tensor = 8\nlayers = 4\nsize = check\nglobal_batch = 65536\nprecision = fp32 bf16 fp8\nseed = 1 2\n"
                  "[llama3.1-8b]\n",
-                 {}, "6 of 6 cases are too long to be measured: nobody checked whether they fit"),
-                ("tensor = 8\n[llama3.1-8b]\n", {"STEPS": "9", "DTYPE": "fp8"}, "ask for, ignored: DTYPE STEPS")):
+                 {}, "6 of 6 cases are too long for a dry run: it is unknown whether they fit"),
+                ("tensor = 8\n[llama3.1-8b]\n", {"STEPS": "9", "DTYPE": "fp8"}, "variables are ignored: DTYPE STEPS")):
             deck = os.path.join(folder, "own.dat")
             with open(deck, "w", encoding="utf-8") as f:
                 f.write(f"a deck\nof one's own\n{text}")

@@ -46,7 +46,7 @@ run = alone("--list")
 tap.ok(run.returncode == 0 and all(w in run.stdout for w in ("llama3.1-8b", "llama3.1-70b", "llama3.1-405b")),
        "--list names the workloads")
 tap.ok("embedding fp32, master none" in run.stdout
-       and "fp32 sums of bf16 reductions, as in the recipe, with shard > 1, else bf16" in run.stdout,
+       and "fp32 sums of bf16 reductions (as in the recipe) with shard > 1, otherwise bf16" in run.stdout,
        "--list tells of Nemotron's FP32 embedding and of Llama 2's gradients", run.stdout)
 run = alone("--version")
 tap.ok(run.returncode == 0 and all(w in run.stdout for w in ("xgsw", "MPI", "HDF5", "oneDNN", "CUDA")),
@@ -64,10 +64,10 @@ for arguments, words in ((["--nonsense"], "--nonsense is no option"),
                          (["--timeline", "x", "--dry-run", "gsw.dat"], "--timeline goes with a run or --project"),
                          (["--strict", "--dry-run", "gsw.dat"], "--strict goes with a run"),
                          (["--device-memory", "big", "--dry-run", "gsw.dat"], "--device-memory big: give"),
-                         (["--device", "B20", "--dry-run", "gsw.dat"], "--device B20: known are A100 H100 "),
+                         (["--device", "B20", "--dry-run", "gsw.dat"], "--device B20: the known GPUs are A100 H100 "),
                          (["--device", "B200", "gsw.dat"], "--device goes with --dry-run"),
                          (["--device-memory", "141", "gsw.dat"], "--device-memory goes with --dry-run"),
-                         (["--keys", "tensor", "pipeline"], "answer for all or for one name"),
+                         (["--keys", "tensor", "pipeline"], "take one name or none"),
                          (["--ranks", "8", "gsw.dat"], "--ranks goes with --dry-run"),
                          (["--slice", "gsw.dat"], "--slice needs --ranks N"),
                          (["--slice", "gsw.dat", "--ranks", "8", "--rank", "0", "--stages"], "give one of them"),
@@ -111,7 +111,7 @@ with tempfile.TemporaryDirectory() as folder:
            "XGSW_RESULT names the record that was written", brief)
 run = ranks(2, deck_file("record = none\n[llama3.1-8b]\nbackend = cuda\n"))
 tap.ok(run.returncode == 2
-       and re.search(r":\d+: backend: cuda cannot run here: rank 0 on \S+: .+; auto takes the host\n", run.stderr),
+       and re.search(r":\d+: backend: cuda cannot run here: rank 0 on \S+: .+; auto uses the host\n", run.stderr),
        "refused: a backend that cannot run here", run.stdout + run.stderr)
 run = ranks(2, deck_file("record = none\ncheck = off\nsteps = 1\n[llama3.1-8b]\nsize = check\ntensor = 4\n"))
 tap.ok(run.returncode == 3 and "SKIPPED: " in run.stdout and '"verdict":"SKIPPED"' in run.stdout,

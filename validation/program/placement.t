@@ -66,11 +66,11 @@ REFUSED = (
     (unlike(XGSW, "--nonsense", "a.dat"), (), r"rank 1 on \S+ has other arguments than rank 0 on \S+: --nonsense"),
     # Where the other has begun MPI_Init before, Open MPI's mpirun ends the run at once, in its own words.
     (unlike(XGSW, "--help", first=("sh", "-c", f"sleep 2; exec {XGSW} a.dat")), (),
-     r"rank 1 on \S+ has answered --help and ended, and the others wait for it in MPI_"),
+     r"rank 1 on \S+ has answered --help and ended, but the others wait for it in MPI_"),
     (unlike("env", "-C", os.path.join(here, "elsewhere"), XGSW, "a.dat"), (),
-     r"rank 1 on \S+ reads another deck a\.dat than rank 0: give all nodes the same file"),
+     r"rank 1 on \S+ reads a deck a\.dat that differs from rank 0's: give all nodes the same file"),
     ([*every, "env", "OMPI_COMM_WORLD_SIZE=4", XGSW, "a.dat"], (),
-     r"the launcher says that it started 4 ranks, but MPI connects 2: start all of them at once, with the mpirun of"),
+     r"the launcher reports 4 ranks, but MPI connects 2: start all of them at once, with the mpirun of"),
     ([XGSW, "a.dat"], {"PMI_SIZE": "4"}, r"4 ranks were started, but each is alone: start them with the mpirun of"),
     ([XGSW, "a.dat"], SRUN, r"srun started 4 processes without PMI, so each is alone: srun --mpi=pmix"),
 )
@@ -96,8 +96,8 @@ tap.ok(status == 0 and ", 1 not checked" in said,
 status, seconds, said = split.result()
 tap.ok(status == 0 and re.search(r"^  placement +2 nodes of 2 ranks; data within a node, tensor across$", said, re.M),
        f"two nodes are found, and the axis that spans them ({seconds:.1f} s)", said)
-tap.ok(re.search(r"^Warning    tensor groups span nodes: ranks 0 and 1 of one lie on two; .*\(cyclic\): srun "
-                 r"--distribution=block, mpirun --map-by ppr:2:node$", said, re.M), "and the cause with its remedy",
+tap.ok(re.search(r"^Warning    tensor groups span nodes: ranks 0 and 1 of one group are on two; .*\(cyclic\): use srun "
+                 r"--distribution=block or mpirun --map-by ppr:2:node$", said, re.M), "and the cause with its remedy",
        said)
 status, seconds, said = preloaded.result()
 tap.ok(status == 0 and re.search(rf"^NOT VALID  libraries differ: rank 1 on \S+ has loaded preloaded {slow} ", said,

@@ -21,7 +21,7 @@ static bool is_refused(const deck *d, char *why, size_t length)
         const bench_case *c = &d->item[i];
         if (c->skipped[0]) snprintf(why, length, "case %d cannot be laid out: %s", c->number, c->skipped);
         else if (c->backend != d->item[0].backend)
-            snprintf(why, length, "case %d has another backend than case 1: calibrate them apart", c->number);
+            snprintf(why, length, "case %d has another backend than case 1: calibrate them separately", c->number);
         else continue;
         return true;
     }
@@ -71,8 +71,8 @@ static void print_rates(const operation_table *t)
 
 static void print_measured(const measured *m)
 {
-    say("operations  %d distinct ones on %d rank%s, each for itself and at the same time\n", m->operations.operations,
-        m->operations.ranks, plural(m->operations.ranks));
+    say("operations  %d different ones, on %d rank%s at the same time\n", m->operations.operations, m->operations.ranks,
+        plural(m->operations.ranks));
     print_rates(&m->operations);
     say("links       %d pair%s of ranks\n", m->links.pairs, plural(m->links.pairs));
     print_transfers(&m->transfers);

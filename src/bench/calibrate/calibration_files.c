@@ -151,7 +151,7 @@ bool calibration_reserve(const char *name, char *why, size_t length)
     FILE *old = fopen(path, "r"), *to = NULL;
     bool foreign = old && (!fgets(line, sizeof line, old) || strcmp(line, HEAD) != 0);
     if (old) fclose(old);
-    if (foreign) snprintf(why, length, "%s is there, and no calibration wrote it: rename it, or the deck", path);
+    if (foreign) snprintf(why, length, "%s exists, and no calibration wrote it: rename it or the deck", path);
     snprintf(path, sizeof path, "%.400s.exclude", name);
     if (!foreign && !(to = fopen(path, "w"))) snprintf(why, length, "%s: %s", path, strerror(errno));
     if (to) fclose(to);

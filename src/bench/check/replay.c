@@ -95,13 +95,14 @@ static int refuse(const char *sentence)
 static int run_and_say(const op_copy *c)
 {
     char text[600];
-    say("%s\non %s, beside the host\n", op_describe(&c->op, text, sizeof text), c->home.cuda ? "the GPU" : "the host");
-    if (!c->home.cuda) say("an operation of the host: that it passes shows only that the file is read\n");
-    if (c->home.part) say("a part of the operation that differed: where the part passes, the whole may differ still\n");
+    say("%s\non %s, compared with the host\n", op_describe(&c->op, text, sizeof text),
+        c->home.cuda ? "the GPU" : "the host");
+    if (!c->home.cuda) say("the operation ran on the host, so PASSED shows only that the file can be read\n");
+    if (c->home.part) say("this is a part of the operation that differed: if it passes, the whole may still differ\n");
     shadow_report r = run_again(c);
     if (r.elements == 0) return refuse("no element was compared");
-    say("%lld element%s compared, largest difference %.3g times what is allowed\n", (long long)r.elements,
-        plural(r.elements), r.worst);
+    say("%lld element%s compared, largest difference %.3g times the limit\n", (long long)r.elements, plural(r.elements),
+        r.worst);
     if (r.failed) say("%s\n", r.sentence);
     say("%s\n", r.failed ? "FAILED" : "PASSED");
     return r.failed ? STATUS_FAILED : STATUS_PASSED;

@@ -29,7 +29,7 @@ static void differ(comparison *c, const replicas *s, int which)
     conservation *to = c->found;
     if (to->unequal++) return;
     snprintf(to->unequal_sentence, sizeof to->unequal_sentence,
-             "after the last step the weights of %.60s%s on rank %d are not those of rank %d",
+             "after the last step the weights of %.60s%s on rank %d differ from those of rank %d",
              c->t->stage.params.row[s->b->first_param].name, words[which], world_rank(), group_world_rank(s->g, 0));
 }
 

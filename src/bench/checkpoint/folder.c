@@ -195,7 +195,7 @@ bool folder_is_fresh(const char *parent, int64_t after, char reason[CHECKPOINT_S
     name_folder(&f, parent, step);
     if (!make_all(parent) || access(parent, W_OK | X_OK) != 0) return refuse(reason, "write into", parent);
     if (step > after)
-        snprintf(reason, CHECKPOINT_SENTENCE, "%s is another run's: load it, remove it, or give another folder",
+        snprintf(reason, CHECKPOINT_SENTENCE, "%s belongs to another run: load it, remove it, or give another folder",
                  f.whole);
     return step <= after;
 }

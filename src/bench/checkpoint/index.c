@@ -159,7 +159,7 @@ static bool suits(const checkpoint_index *x, reader *r, const bench_case *c, cha
         if (i < 0) snprintf(now, sizeof now, "%s", c->workload);
         else key_write(same[i], c, now);
         if (reader_text(r, name, saved, sizeof saved) && strcmp(saved, now) == 0) continue;
-        snprintf(reason, CHECKPOINT_SENTENCE, "%s was saved with %s %.200s, and the deck has %.200s", x->folder, name,
+        snprintf(reason, CHECKPOINT_SENTENCE, "%s was saved with %s %.200s, but the deck has %.200s", x->folder, name,
                  saved, now);
         return false;
     }
@@ -215,8 +215,8 @@ bool index_read(checkpoint_index *x, const bench_case *c, const char *parent, ch
     void *bytes = found ? read_whole(path, &length) : NULL;
     if (bytes) sha256_of(bytes, length, x->sha256);
     if (access(parent, R_OK | X_OK) != 0)
-        snprintf(reason, CHECKPOINT_SENTENCE, "cannot look into %s: %s", parent, strerror(errno));
-    else if (!found) snprintf(reason, CHECKPOINT_SENTENCE, "%s has no whole checkpoint: no step-*/index.h5", parent);
+        snprintf(reason, CHECKPOINT_SENTENCE, "cannot read the folder %s: %s", parent, strerror(errno));
+    else if (!found) snprintf(reason, CHECKPOINT_SENTENCE, "%s has no complete checkpoint (step-*/index.h5)", parent);
     else if (!bytes) snprintf(reason, CHECKPOINT_SENTENCE, "%s is no HDF5 file of xgsw", path);
     else if (is_intact(x, path, sum, reason)) read = read_bytes(x, bytes, length, c, reason);
     free(bytes);

@@ -25,8 +25,8 @@ typedef struct {
 
 static bool refuse(loading *l, const own_fragment *o)
 {
-    snprintf(l->reason, sizeof l->reason, "%s does not have all of %s that rank %d needs, in its type", l->index.folder,
-             o->p->name, world_rank());
+    snprintf(l->reason, sizeof l->reason, "%s lacks a part of %s that rank %d needs, or has it in another type",
+             l->index.folder, o->p->name, world_rank());
     return false;
 }
 
@@ -95,7 +95,7 @@ static void find_damage(loading *l, const saved_fragment *f, int64_t count, save
         rank_file_prove(&l->files, &f[i], s, o->p->name, o->p->rule.columns);
     if (!folder_agree(l->reason)) return;
     snprintf(l->reason, sizeof l->reason,
-             "%s: the files are whole, but the %s of parameter %lld came otherwise into memory", l->index.folder,
+             "%s: the files are intact, but the %s of parameter %lld changed on the way into memory", l->index.folder,
              state_names[s], (long long)f->logical);
 }
 

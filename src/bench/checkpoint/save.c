@@ -87,8 +87,8 @@ static bool read_back(saving *s)
     char name[NAME_LENGTH];
     index_broadcast(&s->index);
     if (s->folder.owner != 0)
-        snprintf(s->reason, sizeof s->reason, "checkpoint_read: %s on %s is not that of rank 0", s->given->checkpoint,
-                 world_host());
+        snprintf(s->reason, sizeof s->reason, "checkpoint_read: the folder %s on %s is not rank 0's",
+                 s->given->checkpoint, world_host());
     if (!folder_agree(s->reason)) return false;
     double begin = clock_seconds();
     rank_files files = rank_files_open(s->folder.made, true, s->reason);

@@ -71,7 +71,7 @@ static void compare_own(const deck_file *d, char *reason, size_t length)
     deck_file own = deck_file_read(d->path, why, sizeof why);
     if (own.bytes && (own.length != d->length || memcmp(own.bytes, d->bytes, d->length) != 0))
         snprintf(reason, length,
-                 "xgsw: rank %d on %s reads another deck %.400s than rank 0: give all nodes the same file",
+                 "xgsw: rank %d on %s reads a deck %.400s that differs from rank 0's: give all nodes the same file",
                  world_rank(), world_host(), d->path);
     free(own.bytes);
 }

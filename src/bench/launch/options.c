@@ -100,7 +100,7 @@ static const struct {
     { "--ranks", read_ranks, "a count, as in --ranks 8,512" },
     { "--device", read_device, "a GPU's name, as in --device B200" },
     { "--device-memory", read_memory, "a device's memory in GB, as in --device-memory 141" },
-    { "--step-seconds", read_seconds, "the seconds of a step, as in --step-seconds 12.3" },
+    { "--step-seconds", read_seconds, "the seconds of a measured step, as in --step-seconds 12.3" },
     { "--seconds", read_sustained, "how long a slice runs each operation, as in --seconds 2" },
     { "--sheet", read_sheet, "a machine, as in --sheet dgx-h100" },
     { "--vary", read_vary, "a term of the sheet, as in --vary network" },
@@ -176,17 +176,17 @@ static const char *contradiction(const options *o)
         const char *why;
     } rule[] = {
         { (!asked || on_paper) && !o->deck, "no deck is given: try xgsw gsw.dat, or --help" },
-        { o->slice + o->dry_run + o->project > 1, "--dry-run, --project and --slice are runs of their own: give one" },
+        { o->slice + o->dry_run + o->project > 1, "--dry-run, --project and --slice exclude each other: give one" },
         { o->project && !o->sheet, "--project needs --sheet NAME, as in --sheet dgx-h100" },
         { o->sheet && !o->project && !o->calibrate, "--sheet goes with --project and --calibrate" },
-        { o->calibrate && asked, "--calibrate is a run of its own, of all ranks: start it with mpirun, and give one" },
-        { o->slice && o->rank_counts != 1, "--slice needs --ranks N, the ranks of the case, as in --ranks 512" },
+        { o->calibrate && asked, "--calibrate runs alone, on all ranks: give no other mode, and start it with mpirun" },
+        { o->slice && o->rank_counts != 1, "--slice needs --ranks N, the case's number of ranks, as in --ranks 512" },
         { (o->stages || o->rank >= 0 || (o->sustained > 0.0 && !o->calibrate)) && !o->slice,
           "--rank and --stages go with --slice, --seconds with --slice and --calibrate" },
-        { o->stages && o->rank >= 0, "--stages takes a rank of each stage, --rank names one: give one of them" },
+        { o->stages && o->rank >= 0, "--stages takes one rank of each stage, --rank names one rank: give one of them" },
         { o->rank_counts && !on_paper,
           "--ranks goes with --dry-run, --project and --slice; mpirun -np sets the ranks of a run" },
-        { o->step_seconds > 0.0 && !o->dry_run, "--step-seconds goes with --dry-run; a run measures its own" },
+        { o->step_seconds > 0.0 && !o->dry_run, "--step-seconds goes with --dry-run; a run measures its steps" },
         { o->strict && on_paper, "--strict goes with a run; a dry run or a slice judges no case" },
         { (o->vary || o->from) && !o->project, "--vary and --from go with --project" },
         { o->timeline && o->calibrate, "--timeline goes with a run or --project: nothing else has times" },
@@ -201,10 +201,10 @@ static const char *contradiction(const options *o)
           "--project takes the device of its sheet, and neither --on-host nor --device" },
         { o->on_host && !on_paper,
           "--on-host goes with --dry-run and --slice; for a run write backend = host into the deck" },
-        { o->device && !on_paper, "--device goes with --dry-run and --slice; a run finds the devices out" },
-        { o->device_bytes > 0.0 && !o->dry_run, "--device-memory goes with --dry-run; a run finds the devices' out" },
-        { o->deck && (o->keys || o->list), "--keys and --list answer for all or for one name, and take no deck" },
-        { o->schedule && !o->dry_run, "--schedule goes with --dry-run; a run shows no lists" },
+        { o->device && !on_paper, "--device goes with --dry-run and --slice; a run finds out the devices" },
+        { o->device_bytes > 0.0 && !o->dry_run, "--device-memory goes with --dry-run; a run finds out the memory" },
+        { o->deck && (o->keys || o->list), "--keys and --list take one name or none, and no deck" },
+        { o->schedule && !o->dry_run, "--schedule goes with --dry-run; nothing else prints schedules" },
     };
     for (size_t i = 0; i < sizeof rule / sizeof *rule; i++)
         if (rule[i].wrong) return rule[i].why;
@@ -226,45 +226,38 @@ void options_print_help(void)
 {
     say("usage: mpirun -np N ./xgsw DECK             run every case of the deck, e.g. gsw.dat\n"
         "       ./xgsw --dry-run DECK [--ranks N,N]  layout, parameters, bytes and flops of every case, at N ranks\n"
-        "                             [--schedule]   and what each pipeline stage does when, as lists and "
-        "as a picture\n"
-        "                     [--step-seconds X]     and how long all its steps take, if one of the first case takes "
-        "X\n"
-        "                     [--device NAME]        and for this GPU (default H100): recipe rows, memory, peaks\n"
-        "                     [--device-memory GB]   and whether a rank fits a device of so much\n"
-        "                     [--on-host]            with backend = auto the host, not a GPU\n"
-        "                     [--json FILE]          and one object a case: resolved keys, forecast; - prints only "
-        "these\n"
-        "       ./xgsw --project DECK --sheet NAME   the step of every case, in seconds, on a machine of "
-        "inputs/machines/\n"
+        "                             [--schedule]   also each pipeline stage's schedule, as lists and a picture\n"
+        "                     [--step-seconds X]     also the time of all steps, if one of case 1 takes X seconds\n"
+        "                     [--device NAME]        for this GPU instead of H100: recipe rows, memory, peaks\n"
+        "                     [--device-memory GB]   also whether each rank fits into a device with this memory\n"
+        "                     [--on-host]            backend = auto means the host, not a GPU\n"
+        "                     [--json FILE]          also one object a case: keys, forecast; - prints only these\n"
+        "       ./xgsw --project DECK --sheet NAME   forecast of step times on a machine of inputs/machines/\n"
         "                     [--ranks N,N]          at N ranks\n"
-        "                     [--from RECORD.h5]     with what a run measured, before the terms of the sheet\n"
-        "                     [--vary TERM]          and with this term of the sheet at its least and at its most\n"
-        "                     [--timeline FILE]      every operation of a step as a trace that Perfetto opens\n"
-        "       mpirun -np N ./xgsw --calibrate DECK  times operations and links of all ranks, and names slow ones;\n"
-        "                     [--sheet NAME]         writes DECK.sheet for --project, with terms of NAME that a GPU "
-        "needs\n"
-        "                     [--seconds X]          each operation runs so long (default 0.2)\n"
-        "       ./xgsw --slice DECK --ranks N        seconds of each operation of rank 0 of N, alone on this machine\n"
-        "                     [--rank R | --stages]  of another rank, or of one rank of each pipeline stage\n"
-        "                     [--seconds X]          each operation runs so long (default 2)\n"
+        "                     [--from RECORD.h5]     takes times from a run's record, the rest from the sheet\n"
+        "                     [--vary TERM]          also with this term at its least and greatest value\n"
+        "                     [--timeline FILE]      also writes every operation of a step as a trace for Perfetto\n"
+        "       mpirun -np N ./xgsw --calibrate DECK  times operations and links of all ranks, names slow ones and\n"
+        "                     [--sheet NAME]         writes DECK.sheet for --project; on GPUs NAME has the other "
+        "terms\n"
+        "                     [--seconds X]          seconds for each operation (default 0.2)\n"
+        "       ./xgsw --slice DECK --ranks N        times each operation of rank 0 of N, alone on this machine\n"
+        "                     [--rank R | --stages]  of rank R instead, or of one rank of each pipeline stage\n"
+        "                     [--seconds X]          seconds for each operation (default 2)\n"
         "                     [--on-host] [--json FILE]  as above; one object for the case, each operation and rank\n"
         "       ./xgsw --keys [NAME | developer]     the deck's keys, one key, or the keys for tests of the program\n"
-        "       ./xgsw --fields                      what is known of a case: units and meaning, in --json "
-        "and the record\n"
-        "       ./xgsw --rules                       what a VALID result may not have, as in validation/RULES.md\n"
-        "       ./xgsw --list [NAME]                 the catalogue of workloads, or one, and recipe rows\n"
-        "       ./xgsw --replay FILE                 an operation that differed from the host's, run again alone\n"
+        "       ./xgsw --fields                      fields of a case in --json and the record: units and meaning\n"
+        "       ./xgsw --rules                       what makes a result NOT VALID, as in validation/RULES.md\n"
+        "       ./xgsw --list [NAME]                 all workloads or one, with published results; known GPUs\n"
+        "       ./xgsw --replay FILE                 runs an operation again whose result differed from the host's\n"
         "       ./xgsw --version                     versions of everything it was built with\n"
         "       ./xgsw --help                        this text\n"
-        "A deck is looked for as given, then in the present folder's inputs/, then in the inputs/ next to the "
-        "program.\n"
-        "--progress: stdout is a terminal, though the launcher hides it.\n"
-        "--json FILE: all keys and fields of each case of a run, one object a line; - is stdout.\n"
-        "--timeline FILE: of a run, the last step of each case on rank 0 (its last 16384 operations) as a trace.\n"
+        "DECK is searched for as given, then in inputs/ of the current folder, then in inputs/ next to the program.\n"
+        "--progress: shows progress as on a terminal, even if the launcher redirects stdout.\n"
+        "--json FILE: writes all keys and fields of each case of a run, one object a line; - is stdout.\n"
+        "--timeline FILE: writes the last step of each case on rank 0 (its last 16384 operations) as a trace.\n"
         "--strict: a case that is SKIPPED or NOT VALID is a failure.\n"
         "--verbose: the report has all keys and fields of each case.\n"
-        "Exit status: 0 all PASSED or SKIPPED, 1 something FAILED or NOT ACCEPTED, 2 refused, 3 nothing trained: all "
-        "SKIPPED,\n75 stopped on request before its end, 86 no progress for stall_seconds, 87 record, report or "
-        "checkpoint not\nwritten.\n");
+        "Exit status: 0 all cases PASSED or SKIPPED, 1 a case FAILED or is NOT ACCEPTED, 2 refused, 3 all SKIPPED,\n"
+        "75 stopped on request, 86 no progress for stall_seconds, 87 record, report or checkpoint not written.\n");
 }

@@ -152,17 +152,17 @@ bool placement_complaint(const placement *p, const mesh_layout *l, char sentence
     int tensor = l->degree[AXIS_TENSOR];
     const char *where = p->domains < p->nodes ? "NVLink domains" : "nodes";
     if (!p->across_domains) return false;
-    int used = snprintf(sentence, REASON_LENGTH, "tensor groups span %s: ranks %d and %d of one lie on two; ", where,
-                        p->split[0], p->split[1]);
+    int used = snprintf(sentence, REASON_LENGTH, "tensor groups span %s: ranks %d and %d of one group are on two; ",
+                        where, p->split[0], p->split[1]);
     if (p->scattered)
         snprintf(sentence + used, (size_t)(REASON_LENGTH - used),
-                 "neighbouring ranks are dealt to the nodes in turn (cyclic): srun --distribution=block, mpirun "
+                 "neighbouring ranks are on different nodes (cyclic): use srun --distribution=block or mpirun "
                  "--map-by ppr:%d:node",
                  p->node_ranks_most);
     else
         snprintf(sentence + used, (size_t)(REASON_LENGTH - used),
-                 "tensor = %d needs %s of a multiple of %d ranks, one after another: these have %d", tensor, where,
-                 tensor, p->domain_ranks_most);
+                 "tensor = %d needs %s with a multiple of %d consecutive ranks; these have %d", tensor, where, tensor,
+                 p->domain_ranks_most);
     return true;
 }
 

@@ -97,5 +97,5 @@ void profiler_complaint(char sentence[REASON_LENGTH])
     name_variable("CUDA_INJECTION64_PATH", "attaches a tool", sentence);
     bool told = level && (!strcasecmp(level, "INFO") || !strcasecmp(level, "TRACE"));
     if (told && parts && parts[0] != '^' && (strstr(parts, "COLL") || strstr(parts, "ALL")))
-        name_variable("NCCL_DEBUG_SUBSYS", "has NCCL write its calls", sentence);
+        name_variable("NCCL_DEBUG_SUBSYS", "makes NCCL write its calls", sentence);
 }

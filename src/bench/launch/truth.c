@@ -70,7 +70,7 @@ bool truth_is_torn(char sentence[TRUTH_SENTENCE])
                  promised, build_mpi);
     else
         snprintf(sentence, TRUTH_SENTENCE,
-                 "xgsw: the launcher says that it started %d ranks, but MPI connects %d: start all of them at once, "
+                 "xgsw: the launcher reports %d ranks, but MPI connects %d: start all of them at once, "
                  "with the mpirun of %s",
                  promised, world_ranks(), build_mpi);
     return true;

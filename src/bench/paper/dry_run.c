@@ -20,7 +20,7 @@
 static void say_recipe(const bench_case *c)
 {
     if (c->recipe_layout) say(", the recipe's");
-    else if (c->recipe_gpus) say(", the recipe's of %d, data-parallel to %d", c->recipe_gpus, c->layout.ranks);
+    else if (c->recipe_gpus) say(", the recipe's for %d, data-parallel to %d", c->recipe_gpus, c->layout.ranks);
     say("\n");
 }
 
@@ -82,7 +82,7 @@ static void describe_schedule(const bench_case *c)
     int64_t deferred = c->microbatches - schedule_first_deferred(c);
     say("  schedule    %s, ", schedule_name(c->schedule));
     describe_chunks(c);
-    say("; %lld forwards and as many backwards a stage\n", (long long)(c->microbatches * c->layout.chunks_per_stage));
+    say("; %lld forwards and backwards a stage\n", (long long)(c->microbatches * c->layout.chunks_per_stage));
     if (deferred)
         say("              the LM head's weight gradients of the last %lld microbatches wait for the drain\n",
             (long long)deferred);
@@ -146,12 +146,12 @@ static void describe_most(const bench_case *c, const paper *p)
         if (p->stage[i].parameters > parameters->parameters) parameters = &p->stage[i];
         if (p->stage[i].total > bytes->total) bytes = &p->stage[i];
     }
-    say("  most        %lld parameters on rank %d, %zu bytes (%.3f GB) on rank %d, and on the ranks like it\n",
+    say("  most        %lld parameters on rank %d, %zu bytes (%.3f GB) on rank %d and on ranks with the same layers\n",
         (long long)parameters->parameters, parameters->rank, bytes->total, (double)bytes->total / 1e9, bytes->rank);
     if (c->backend == BACKEND_CUDA)
         say("              scratch of the CUDA libraries %s\n", machine_built(MACHINE_CUDA) ? "included" : "n/a");
     else
-        say("              scratch with %d thread%s a rank, as OMP_NUM_THREADS says\n", machine_threads(MACHINE_HOST),
+        say("              scratch with %d thread%s a rank (OMP_NUM_THREADS)\n", machine_threads(MACHINE_HOST),
             plural(machine_threads(MACHINE_HOST)));
 }
 
@@ -169,7 +169,7 @@ static void describe_checkpoint(const bench_case *c)
 
 static void describe_work(const paper *p)
 {
-    say("\n  stage    model flops      submitted     operations  a rank and step\n");
+    say("\n  stage    model flops      submitted     operations  of a rank in a step\n");
     for (int i = 0; i < p->stages; i++) {
         const paper_stage *s = &p->stage[i];
         say("  %5d %14.6e %14.6e %14lld\n", i, (double)s->model_flops, tally_flops(&s->step),
@@ -213,8 +213,8 @@ static void describe_messages(const bench_case *c, const paper *p)
                               &m.gradient,
                               &m.model,
                               &m.all };
-    say("\n  axis       ranks       messages     bytes sent   stage   sent by all ranks  a step, of the rank with "
-        "most\n");
+    say("\n  axis       ranks       messages     bytes sent   stage   sent by all ranks  a step of the rank "
+        "that sends most\n");
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
         if (groups[i] != &m.expert || c->model.experts) describe_axis(c, p, groups[i]);
     mesh_close(&m);
@@ -238,12 +238,12 @@ static void describe_title(const bench_case *c)
     say("case %d: %s, size %s, %s, backend %s, %d rank%s\n", c->number, c->model_name, size_name(c->size),
         precision_name(c->precision), backend_name(c->backend), c->world_ranks, plural(c->world_ranks));
     if (c->stands_for > 1)
-        say("  (stands for %d of its section's combinations: they differ in nothing that it uses, and run once)\n",
+        say("  (stands for %d combinations of its section, which differ only in unused keys; runs once)\n",
             c->stands_for);
     if (c->repeats > 1)
         say("  (run %lld times, as cases %d to %lld)\n", (long long)c->repeats, c->number,
             c->number + (long long)c->repeats - 1);
-    if (c->skipped[0]) say("  SKIPPED: %s\n  (--ranks N looks at another number of ranks)\n", c->skipped);
+    if (c->skipped[0]) say("  SKIPPED: %s\n  (give another number of ranks with --ranks N)\n", c->skipped);
 }
 
 /* Prints a case and fills in its memory and time. Returns whether its operations are ordered. */

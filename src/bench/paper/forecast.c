@@ -34,11 +34,11 @@ double forecast_fit(const bench_case *c, const paper *p, double device_bytes)
         most = (double)p->stage[i].total + outside, beside = outside, rank = p->stage[i].rank;
     }
     if (c->backend != BACKEND_CUDA)
-        say("  fits        where each of a node's ranks finds %.3f GB, and what MPI and the libraries take\n",
+        say("  fits        if a node has %.3f GB for each of its ranks, and memory for MPI and the libraries\n",
             most / 1e9);
     else
-        say("  fits        %s a device of %.0f GB: %.3f GB on rank %d, of which about %.1f GB context, libraries and "
-            "communicators\n",
+        say("  fits        %s a device of %.0f GB: %.3f GB on rank %d, of which about %.1f GB for context, libraries "
+            "and communicators\n",
             most <= device_bytes ? "yes," : "NO,", device_bytes / 1e9, most / 1e9, rank, beside / 1e9);
     return most;
 }
@@ -57,7 +57,7 @@ static void say_published(const recipe_row *row, const bench_case *c)
     double seconds = row->step_seconds,
            mfu = model_flops_utilization(c->global_batch, c->recipe_flops_per_sequence, seconds, c->layout.ranks,
                                          gpu_peak(row->gpu, c->precision));
-    if (!c->recipe_layout) snprintf(cell, sizeof cell, ", as is published of %d", row->gpus);
+    if (!c->recipe_layout) snprintf(cell, sizeof cell, ", as published for %d", row->gpus);
     say("  %-11s %.3f s a step on %d %s%s: %.0f tokens/s, recipe MFU %.1f %%; %lld steps%s take %s\n",
         cell[0] ? "scaled" : "published", seconds, c->layout.ranks, row->gpu, cell,
         tokens_per_second(c->model.sequence, c->global_batch, seconds), 100.0 * mfu, (long long)(c->warmup + c->steps),
@@ -108,10 +108,10 @@ void forecast_deck(const deck_time *t)
     say("time        %s%s for the %lld step%s%s of %d case%s, ", duration_text(t->seconds, text),
         t->unknown ? " or more" : "", (long long)t->steps, plural(t->steps), t->soaks ? " or more" : "", t->cases,
         plural(t->cases));
-    if (t->step_seconds == 0.0) say("at the published steps");
+    if (t->step_seconds == 0.0) say("at the published step times");
     else say("at %g s a step of case %d", t->step_seconds, t->first);
     if (t->step_seconds > 0.0 && t->cases > 1) say(", the others' in proportion to the flops of their busiest rank");
-    if (t->unknown) say("; %d of them have none: counted is only how long they soak", t->unknown);
+    if (t->unknown) say("; %d of them have no step time, and count with their soak only", t->unknown);
     say("; start and checks not counted\n");
 }
 

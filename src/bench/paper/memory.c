@@ -56,7 +56,7 @@ bool memory_suffices(const mesh *m, const measure *r, machine_kind kind, const h
                  worst[1] / 1e9, kind == MACHINE_HOST ? "node" : "device", sharers(kind, load),
                  plural(sharers(kind, load)), worst[0] / 1e9);
     if (m->on == MESH_ON_CUDA)
-        snprintf(skipped + used, REASON_LENGTH - (size_t)used, " beside communicators of %.1f GB a rank",
+        snprintf(skipped + used, REASON_LENGTH - (size_t)used, " in addition to communicators of %.1f GB a rank",
                  worst[2] / 1e9);
     return false;
 }

@@ -24,10 +24,10 @@ static void show_times(const schedule_timing *t)
 {
     double chunks = (double)t->chunks, busy = 0.0, all = (double)t->makespan * t->stages;
     for (int stage = 0; stage < t->stages; stage++) busy += (double)t->busy[stage];
-    say("  makespan    %g forwards of a stage, %g of them (%.2f%%) a bubble; a backward counts 2, transfers and W "
+    say("  makespan    %g forwards of a stage, %g of them (%.1f %%) a bubble; a backward counts 2, transfers and W "
         "nothing\n",
         (double)t->makespan / chunks, (all - busy) / (chunks * t->stages), 100.0 * (all - busy) / all);
-    if (t->chunks > 1) say("              a tick is a chunk's forward, 1/%d of a stage's\n", t->chunks);
+    if (t->chunks > 1) say("              a tick is the forward of a chunk, 1/%d of a stage's\n", t->chunks);
 }
 
 static void show_simulated(const bench_case *c, const schedule *list)

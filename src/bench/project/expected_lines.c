@@ -47,11 +47,11 @@ const char *largest_gap(const case_result *r, char text[GAP_TEXT])
     for (int i = 1; i < n; i++)
         if (fabs(list[i].measured - list[i].expected) > fabs(most->measured - most->expected)) most = &list[i];
     if (n && most->expected > 0.0)
-        snprintf(text, GAP_TEXT, "%s%s%s take %.2f times what the sheet says", most->before, most->name, most->after,
-                 most->measured / most->expected);
+        snprintf(text, GAP_TEXT, "%s%s%s take %.2f times as long as the sheet expects", most->before, most->name,
+                 most->after, most->measured / most->expected);
     else if (n)
-        snprintf(text, GAP_TEXT, "%s%s%s take %.3g s a step, by the sheet none", most->before, most->name, most->after,
-                 most->measured);
+        snprintf(text, GAP_TEXT, "%s%s%s take %.3g s a step, and the sheet expects no time", most->before, most->name,
+                 most->after, most->measured);
     return text;
 }
 
@@ -59,7 +59,7 @@ void say_expected_steps(const case_result *r)
 {
     const expected_steps *e = &r->seen.expected;
     compared list[COMPARED];
-    if (e->why[0]) say("Sheet      %s expects nothing: %s\n", r->given->sheet, e->why);
+    if (e->why[0]) say("Sheet      %s gives no expectation: %s\n", r->given->sheet, e->why);
     if (!is_expected(r)) return;
     say("Sheet      %s expects %.4g s a step, from %.4g to %.4g; measured %.4g s\n", r->given->sheet, e->seconds,
         e->least, e->most, r->figures.mean_seconds);

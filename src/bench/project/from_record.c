@@ -144,9 +144,9 @@ static bool add_deck(machine_sheet *s, reader *r, const char *path, char *why, s
     deck d = text && node ? deck_read(&source) : (deck){ .messages = 1 };
     bool fits = !d.messages && s->host == !device && (s->host || device_find(device) == s->device), known = fits;
     for (int64_t i = 0; i < d.cases && known; i++) known = add_case(s, &d.item[i], r);
-    if (!fits) snprintf(why, length, "%s: it is no record of a run on the machine of the sheet %s", path, s->name);
+    if (!fits) snprintf(why, length, "%s: not the record of a run on the machine of the sheet %s", path, s->name);
     else if (!known)
-        snprintf(why, length, "%s: its cases have other operations here; measure it with this build", path);
+        snprintf(why, length, "%s: its cases have other operations in this build; measure again with it", path);
     if (text && node) deck_free(&d);
     free(text);
     free(device);
@@ -160,7 +160,7 @@ bool sheet_from_record(machine_sheet *s, const char *path, char *why, size_t len
     void *bytes = read_whole(path, &size);
     reader *r = bytes ? reader_open(bytes, size) : NULL;
     listed_times operations = s->operations, transfers = s->transfers;
-    if (!r) snprintf(why, length, "%s: it is no record, or cannot be read", path);
+    if (!r) snprintf(why, length, "%s: not a record, or it cannot be read", path);
     s->operations = s->transfers = (listed_times){ .count = 0 };
     bool added = r && add_deck(s, r, path, why, length);
     put_before(s, operations, transfers);

@@ -145,7 +145,7 @@ static const char *obstacle(const bench_case *c, const machine_sheet *sheet)
     if (c->layout.degree[AXIS_PIPELINE] > TIMELINE_RANKS) return "a projection takes at most 32 pipeline stages";
     if (c->precision == PRECISION_FP8 && !sheet->host && sheet->device->fp8 == 0.0)
         return "the sheet's device has no FP8";
-    return (c->backend == BACKEND_HOST) != sheet->host ? "the deck and the sheet are of different machines" : NULL;
+    return (c->backend == BACKEND_HOST) != sheet->host ? "the deck and the sheet are for different backends" : NULL;
 }
 
 bool project_case(const bench_case *c, const machine_sheet *sheet, FILE *trace, projection *p, char *why, size_t length)

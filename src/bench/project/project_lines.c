@@ -34,7 +34,7 @@ static void print_origins(const machine_sheet *s, const projection *p)
     say("  rests on    ");
     for (sheet_origin o = 0; o < ORIGINS; o++)
         say("%s%s terms %.0f %%", o ? ", " : "", origin_name(o), 100.0 * of[o] / p->seconds);
-    say("; %.0f %% of the computing is of shapes that are not listed\n",
+    say("; %.0f %% of the computing has shapes that the sheet does not list\n",
         100.0 * p->estimated / fmax(projected_computing(&p->busiest), 1e-300));
 }
 
@@ -90,7 +90,7 @@ static void print_case(const bench_case *c, const machine_sheet *s, const projec
     print_time(p);
     print_terms(s, p);
     print_origins(s, p);
-    say("  memory      %.1f GB on the rank that takes most", p->bytes / 1e9);
+    say("  memory      %.1f GB on the rank that needs most", p->bytes / 1e9);
     if (s->host) say("\n");
     else
         say(", of %.0f GB%s\n", s->device->memory_bytes / 1e9,

@@ -7,7 +7,7 @@
 
 void say_check(const check_result *k)
 {
-    say("Check      residual %.4g, limit %d: a check model of this layout trained 4 steps, against references\n",
+    say("Check      residual %.4g, limit %d: a small model in this layout, trained 4 steps, against references\n",
         k->residual, CHECK_THRESHOLD);
     if (!(k->residual < CHECK_THRESHOLD)) say("Check      FAILED: %s\n", k->worst);
     if (k->differing) say("Check      FAILED: %s\n", k->difference);
@@ -35,7 +35,7 @@ void say_replay(const case_result *r)
     const delivery_report *d = &r->seen.replay_delivery;
     long long operations = k->operations + s->operations;
     if (operations + s->products + d->transfers == 0) return;
-    say("Replay     %lld matrix product%s, %lld transfer%s, %lld operation%s compared; at most %.3g %% of the limit\n",
+    say("Replay     %lld matrix product%s, %lld transfer%s, %lld operation%s compared; at most %.1f %% of the limit\n",
         (long long)s->products, plural(s->products), (long long)d->transfers, plural(d->transfers), operations,
         plural(operations), 100.0 * largest_difference(r));
     if (!(s->worst_comparison <= 1.0)) say("Replay     FAILED: %s\n", s->worst_product);

@@ -6,7 +6,7 @@
 
 static void say_one(const char *what, int64_t step, double bytes, double seconds, const char *sum)
 {
-    say("%-10s step %lld: %.4g GB in %.3f s, %.3g GB/s\n           SHA-256 of its index %s\n", what, (long long)step,
+    say("%-10s step %lld: %.4g GB in %.3f s, %.4g GB/s\n           SHA-256 of its index %s\n", what, (long long)step,
         bytes / 1e9, seconds, bytes / seconds / 1e9, sum);
 }
 
@@ -21,8 +21,8 @@ static void say_pauses(const case_result *r)
         pauses++;
     }
     if (!pauses) return;
-    say("Pauses     %.3f s on average, %.3f s at most, before %lld timed step%s: the mean is without %s\n",
-        sum / (double)pauses, most, (long long)pauses, plural(pauses), pauses == 1 ? "it" : "them");
+    say("Pauses     %.3f s on average, %.3f s at most, before %lld timed step%s, which the mean leaves out\n",
+        sum / (double)pauses, most, (long long)pauses, plural(pauses));
 }
 
 void say_checkpoints(const case_result *r)
@@ -31,6 +31,6 @@ void say_checkpoints(const case_result *r)
     if (k->loaded_step) say_one("Loaded", k->loaded_step, k->loaded_bytes, k->load_seconds, k->loaded_sha256);
     if (k->saves) say_one("Checkpoint", k->saved_step, k->bytes, k->seconds, k->sha256);
     if (k->read_seconds > 0.0)
-        say("           read back in %.3f s, %.3g GB/s\n", k->read_seconds, k->bytes / k->read_seconds / 1e9);
+        say("           read back in %.3f s, %.4g GB/s\n", k->read_seconds, k->bytes / k->read_seconds / 1e9);
     say_pauses(r);
 }

@@ -165,7 +165,7 @@ static void say_ranks(const case_result *r)
         mean += seconds / ranks;
         if (seconds > most) most = seconds, worst = i;
     }
-    say("Ranks      computing %.4f s a step; rank %d most, %.4f s", mean, worst, most);
+    say("Ranks      computing %.4f s a step, at most %.4f s (rank %d)", mean, most, worst);
     say_paces(r);
 }
 

@@ -30,8 +30,8 @@ void progress_say(const progress *p, const case_result *r, const step_now *now)
     int64_t step = now->step, total = steps_last(c, now) + 1;
     double mean = now->spent_seconds / (double)(step + 1), left = steps_seconds_left(c, now, mean);
     if (!p->terminal) return;
-    say("case %d of %lld, step %lld of %lld: about %s left in it, %s in the deck", c->number, (long long)p->deck->cases,
-        (long long)(step + 1), (long long)total, duration_text(left, here),
+    say("case %d of %lld, step %lld of %lld: about %s left in this case, %s in the deck", c->number,
+        (long long)p->deck->cases, (long long)(step + 1), (long long)total, duration_text(left, here),
         duration_text(left + cases_to_come(p, c, mean), all));
     fflush(stdout);
 }

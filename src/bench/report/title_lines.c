@@ -45,8 +45,7 @@ static void say_left_out(const deck *d)
 {
     for (int64_t i = 0; i < d->cases; i++)
         if (d->item[i].stands_for > 1)
-            say("Case %-5d stands for %d of its section's combinations: they differ in nothing that it uses, and run "
-                "once\n",
+            say("Case %-5d stands for %d combinations of its section, which differ only in unused keys; runs once\n",
                 d->item[i].number, d->item[i].stands_for);
 }
 
@@ -78,9 +77,9 @@ void say_title(const run_source *run)
     say_place(run->place);
     say("Libraries  %s; %s\n", run->products, run->mpi);
     say_preloaded(run->libraries);
-    say("PASSED     what a case computed agrees with references: its residual, replayed products and transfers\n"
-        "VALID      its time may be compared with this deck's on other machines (validation/RULES.md, " RULES_VERSION
-        ")\n"
-        "A rank counts as one GPU. Step lines have rank 0's clock; summaries take the slowest rank.\n");
+    say("PASSED     the results of a case agree with references: its residual, replayed products and transfers\n"
+        "VALID      its time may be compared with the same deck's on other machines "
+        "(validation/RULES.md, " RULES_VERSION ")\n"
+        "A rank counts as one GPU. Step lines have times of rank 0; summaries have times of the slowest rank.\n");
     if (run->cuda && run->cuda[0]) say_devices(run);
 }

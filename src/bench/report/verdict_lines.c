@@ -49,7 +49,7 @@ void say_end(const run_source *run, const final_counts *n)
     say("\n%s", THICK_LINE);
     if (!place->none)
         say("Record     %s%s\n", any_ran ? place->record : "not written: no case ran",
-            any_ran && n->stopped ? ": all cases and steps up to the stop; run the deck again for the others" : "");
+            any_ran && n->stopped ? " (all cases and steps up to the stop; run the deck again for the others)" : "");
     if (place->sha256[0]) say("%s  %s\n", place->sha256, place->record);
     say("%s", THICK_LINE);
     say("%s\n", accept_line(n, line));

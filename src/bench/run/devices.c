@@ -59,7 +59,7 @@ static void find_without_fp8(device_survey *s, machine_kind kind)
 {
     machine_device own = machine_device_of(kind);
     if (!own.fp8)
-        snprintf(s->no_fp8, sizeof s->no_fp8, "rank %d on %.*s: %s multiplies no FP8, compute capability 8.9 does",
+        snprintf(s->no_fp8, sizeof s->no_fp8, "rank %d on %.*s: %s cannot multiply FP8 (needs capability 8.9)",
                  world_rank(), HOST_NAME_BYTES, world_host(), own.name);
     world_hear(s->no_fp8, REASON_LENGTH);
 }

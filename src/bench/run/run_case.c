@@ -280,7 +280,7 @@ static void time_steps(const bench_case *c, const measure *share, case_result *r
     trainer_options o = { .machine = case_machine(c), .fault = fault_agreed(c, share) };
     mesh_open(&m, &c->layout, world_rank(), mesh_on(o.machine.kind));
     timed_steps x = { .r = r, .in = in, .trainer = m.takes_part ? &own : NULL };
-    r->seen.devices = allocate(2, sizeof *r->seen.devices, "looks at a device");
+    r->seen.devices = allocate(2, sizeof *r->seen.devices, "samples of devices");
     name_files(&o.machine, c, "timed");
     o.machine.span_capacity = world_rank() == 0 ? 2 * tally_operations(&share->step) : 0; /* more than a step */
     activity_doing("building the case", -1);

@@ -114,8 +114,7 @@ static bool open_sinks(sinks *told, record_place *place, run_source *run)
 {
     char why[2048];
     if (!place_take(place, run->deck->item[0].record, why, sizeof why)) {
-        fprintf(stderr, "%s: record: %s; record = PATH names another file, record = none keeps none\n", run->deck_name,
-                why);
+        fprintf(stderr, "%s: record: %s; give record = PATH of another file, or record = none\n", run->deck_name, why);
         return false;
     }
     run->place = place;

@@ -81,8 +81,8 @@ void slice_print(const slice *s)
     say("slice of case %d: %s, size %s, %s, rank %d of %d on %s: stage %d, %lld layers, %lld microbatches\n", c->number,
         c->model_name, size_name(c->size), precision_name(c->precision), s->rank, c->layout.ranks,
         machine_device_of(case_machine(c).kind).name, s->stage, (long long)s->layers, (long long)c->microbatches);
-    say("  seconds of each operation alone, with all multiprocessors (median, p10, p90), all but %d (left), next to a "
-        "resident block\n  %-20s %-20s %-45s %7s %10s %10s %10s %10s %10s %10s %6s %7s\n",
+    say("  seconds of each operation alone: with all multiprocessors (median, p10, p90), with all but %d (left), "
+        "next to a resident block\n  %-20s %-20s %-45s %7s %10s %10s %10s %10s %10s %10s %6s %7s\n",
         s->left, "operation", "kind", "first operands", "a step", "median", "p10", "p90", "left", "resident",
         "s a step", "%", "TFLOP/s");
     for (int i = 0; i < s->work.notes; i++) print_operation(s, &s->work.note[i], &s->time[i]);

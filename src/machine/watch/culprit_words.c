@@ -74,7 +74,7 @@ static const char *state_words(const rank_state *s)
 {
     if (rank_is_dead(s)) return "is gone";
     if (rank_is_stopped(s)) return "is stopped";
-    if (rank_is_unheard(s)) return "is not heard of";
+    if (rank_is_unheard(s)) return "does not respond";
     if (rank_is_absent(s)) return "has not started";
     if (s->process == 'D') return "waits for a disk or a driver";
     return s->waits ? "waits for " : "waits for no other rank";
@@ -125,7 +125,7 @@ static void add_table(words *w, const rank_state *s, int count, double now)
     for (int i = 0; line && i < count && lines <= LINES; i++) {
         if (said_before(line, i)) continue;
         if (lines++ == LINES) {
-            add(w, "xgsw:   ... and others that differ\n");
+            add(w, "xgsw:   ... and ranks in other states\n");
             break;
         }
         add(w, "xgsw:   rank ");
@@ -166,7 +166,8 @@ static void add_culprit(words *w, const rank_state *s, int count, const culprit 
     add(w, "xgsw: rank %d on %s", who->rank, who->host);
     add_while(w, who);
     if (c->cause == CAUSE_UNHEARD && e) add_others(w, s, count, who, e);
-    if (c->cause == CAUSE_UNDELIVERED) add(w, " and all that it needs have entered what does not end: ");
+    if (c->cause == CAUSE_UNDELIVERED)
+        add(w, " and all ranks that it waits for have entered an operation that does not end: ");
     else if (is_behind) add(w, e && rank_has_entered(who, e) ? " is stuck in " : " has not entered ");
     else {
         add(w, " ");

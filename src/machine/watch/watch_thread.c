@@ -180,7 +180,7 @@ static void refuse_without(board *b, int slot)
     activity_load(&b->slot[slot].activity.doing, &asked);
     snprintf(
         text, sizeof text,
-        "xgsw: rank %d on %s has answered %s and ended, and the others wait for it in MPI_Init: give all ranks the "
+        "xgsw: rank %d on %s has answered %s and ended, but the others wait for it in MPI_Init: give all ranks the "
         "same arguments\n",
         b->slot[slot].rank, b->slot[slot].host, asked.name);
     end_saying(b, text, STATUS_REFUSED);

@@ -48,7 +48,7 @@ const device_row *device_named(const char *name, char *sentence, size_t length)
 {
     const device_row *row = device_find(name);
     if (row && row->memory_bytes > 0.0) return row;
-    int used = snprintf(sentence, length, "--device %.40s: known are", name);
+    int used = snprintf(sentence, length, "--device %.40s: the known GPUs are", name);
     for (int i = 0; i < ROWS; i++)
         if (rows[i].memory_bytes > 0.0) used += snprintf(sentence + used, length - (size_t)used, " %s", rows[i].name);
     snprintf(sentence + used, length - (size_t)used, "; for others give --device-memory GB");
@@ -72,7 +72,7 @@ bool device_is(const char *device, const char *gpu)
 
 void devices_print(void)
 {
-    say("\nGPUs that --device names: dense peaks in TFLOP/s, GPUs of a node and of an NVLink domain\n");
+    say("\nGPUs for --device: dense peaks in TFLOP/s, memory, number of GPUs in a node and in an NVLink domain\n");
     for (int i = 0; i < ROWS; i++)
         if (rows[i].memory_bytes > 0.0)
             say("  device %-6s BF16 %4.0f, FP8 %4.0f, %3.0f GB, node %d, domain %d\n", rows[i].name,

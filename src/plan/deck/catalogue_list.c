@@ -29,8 +29,8 @@ static void print_storage(const char *precision, const storage_rule *s)
         kept_name(s->embedding), kept_name(s->master), kept_name(s->moment));
     if (s->sharded_gradient == s->gradient) say("%s\n", kept_name(s->gradient));
     else
-        say("%s sums of bf16 reductions, as in the recipe, with shard > 1, else %s\n", kept_name(s->sharded_gradient),
-            kept_name(s->gradient));
+        say("%s sums of bf16 reductions (as in the recipe) with shard > 1, otherwise %s\n",
+            kept_name(s->sharded_gradient), kept_name(s->gradient));
 }
 
 static void print_workload(const workload_row *w)
@@ -39,7 +39,7 @@ static void print_workload(const workload_row *w)
     shape_complete(&m, 1);
     say("\n[%s]  %s\n", w->name, w->recipe);
     say("  %lld parameters; ", (long long)model_parameters(&m));
-    say("flops a sequence %.6e by the recipe's formula, %.6e with causal attention and true projections\n",
+    say("flops per sequence: %.6e by the recipe's formula, %.6e with causal attention and true projections\n",
         formula_flops(w->formula, &m), model_flops(&m));
     say("  ");
     model_print(&m);

@@ -48,13 +48,13 @@ static void compare_fp8(const case_draft *d)
     long long tensor = value(d, KEY_TENSOR), pair = 2 * (long long)(m->kv_heads * m->head_dim);
     if (d->c.precision != PRECISION_FP8) return;
     if (m->hidden % (16 * tensor) != 0)
-        draft_refuse(d, hidden, "FP8 products need hidden %lld in multiples of 16 x tensor %lld", (long long)m->hidden,
+        draft_refuse(d, hidden, "FP8 products need hidden %lld divisible by 16 x tensor %lld", (long long)m->hidden,
                      tensor);
     if (m->ffn % (16 * tensor) != 0)
-        draft_refuse(d, ffn, "FP8 products need ffn %lld in multiples of 16 x tensor %lld", (long long)m->ffn, tensor);
+        draft_refuse(d, ffn, "FP8 products need ffn %lld divisible by 16 x tensor %lld", (long long)m->ffn, tensor);
     if (pair % (16 * tensor) != 0)
         draft_refuse(d, heads,
-                     "FP8 products need keys and values, 2 x kv_heads %lld x head dim %lld, in multiples of "
+                     "FP8 products need keys and values, 2 x kv_heads %lld x head dim %lld, divisible by "
                      "16 x tensor %lld",
                      (long long)m->kv_heads, (long long)m->head_dim, tensor);
 }
@@ -67,10 +67,10 @@ static void compare_heads(const case_draft *d)
     double rotated = (double)m->head_dim * m->rope_fraction;
     if (m->hidden % m->heads == 0 && fmod(rotated, 2.0) != 0.0)
         draft_refuse(d, keys,
-                     "hidden %lld / heads %lld gives the head dim %lld; rotary positions turn pairs, not %g channels",
+                     "hidden %lld / heads %lld gives the head dim %lld; rotary positions need an even width, not %g",
                      value(d, KEY_HIDDEN), value(d, KEY_HEADS), (long long)m->head_dim, rotated);
     else if (m->hidden % m->heads == 0 && m->head_dim % 2 != 0)
-        draft_refuse(d, keys, "hidden %lld / heads %lld gives the head dim %lld; attention takes even ones",
+        draft_refuse(d, keys, "hidden %lld / heads %lld gives the head dim %lld; attention needs an even one",
                      value(d, KEY_HIDDEN), value(d, KEY_HEADS), (long long)m->head_dim);
     if (m->hidden % m->heads == 0 && m->head_dim > LARGEST_HEAD_DIM)
         draft_refuse(d, keys, "hidden %lld / heads %lld gives the head dim %lld; at most %d", value(d, KEY_HIDDEN),
@@ -93,7 +93,7 @@ static void compare_transfers(const case_draft *d)
     static const key_id keys[] = { KEY_TRANSFER_SMS, KEYS }, links[] = { KEY_PIPELINE, KEYS };
     const char *without = d->source->cuda_without_links;
     if (d->c.transfer_sms > 0 && d->c.transfer_sms < 8)
-        draft_refuse(d, keys, "transfers that run at once need 8 multiprocessors, or 0: they share all");
+        draft_refuse(d, keys, "transfers need 8 multiprocessors or more, or 0: then they share all with the products");
     if (without && d->c.backend == BACKEND_CUDA && value(d, KEY_PIPELINE) > 1) draft_refuse(d, links, "%s", without);
 }
 
@@ -114,7 +114,7 @@ static void compare_expert(const case_draft *d)
     if (expert > 1 && experts % expert != 0)
         draft_refuse(d, keys, "%lld does not divide the %lld experts", expert, experts);
     if (expert > 1 && value(d, KEY_SHARD) > 1)
-        draft_refuse(d, shards, "expert %lld spans data x context; with shard %lld there are no expert ranks", expert,
+        draft_refuse(d, shards, "expert %lld needs shard 1, not %lld: expert ranks are ranks of data x context", expert,
                      value(d, KEY_SHARD));
     if (draft_given(d, KEY_DATA) && data * context % expert != 0)
         draft_refuse(d, span, "expert %lld does not divide data %lld x context %lld", expert, data, context);
@@ -125,7 +125,7 @@ static void compare_positions(const case_draft *d)
     static const key_id keys[] = { KEY_SEQUENCE, KEYS };
     const model_shape *m = &d->c.model;
     if (m->position_rows && m->sequence > m->position_rows)
-        draft_refuse(d, keys, "%lld is longer than the %lld positions that %s has learned", value(d, KEY_SEQUENCE),
+        draft_refuse(d, keys, "%lld is longer than the %lld learned positions of %s", value(d, KEY_SEQUENCE),
                      (long long)m->position_rows, d->workload->name);
 }
 
@@ -168,7 +168,7 @@ static void compare_schedule(case_draft *d)
     if (!interleaved && value(d, KEY_CHUNKS_PER_STAGE) > 1)
         draft_refuse(d, chunks, "%lld needs schedule = interleaved", value(d, KEY_CHUNKS_PER_STAGE));
     if (interleaved && d->c.microbatches % value(d, KEY_PIPELINE) != 0)
-        refuse_batch(d, keys, "interleaved needs microbatches, here %lld, divisible by pipeline %lld",
+        refuse_batch(d, keys, "interleaved needs microbatches (here %lld) divisible by pipeline %lld",
                      (long long)d->c.microbatches, value(d, KEY_PIPELINE));
 }
 
@@ -180,7 +180,7 @@ static void compare_length(const case_draft *d)
     static const key_id keys[] = { KEY_GLOBAL_BATCH, KEYS }, both[] = { KEY_GLOBAL_BATCH, KEY_LAYERS, KEYS },
                         deep[] = { KEY_LAYERS, KEYS };
     long long microbatches = (long long)d->c.microbatches, layers = value(d, KEY_LAYERS);
-    if (layers > MOST_LAYERS) draft_refuse(d, deep, "%lld; a step on paper takes at most %d", layers, MOST_LAYERS);
+    if (layers > MOST_LAYERS) draft_refuse(d, deep, "%lld is too many; at most %d", layers, MOST_LAYERS);
     if (d->c.skipped[0]) return;
     if (microbatches > MOST_MICROBATCHES)
         draft_refuse(d, keys, "%lld makes %lld microbatches a step; at most %d", value(d, KEY_GLOBAL_BATCH),
@@ -195,7 +195,7 @@ static void compare_soak(const case_draft *d)
     static const key_id keys[] = { KEY_MINUTES, KEY_WARMUP, KEYS };
     if (d->c.minutes > 0.0 && d->c.warmup < 2)
         draft_refuse(d, keys,
-                     "a soak needs warmup of 2 or more, here %lld: their time says how many steps to keep room for",
+                     "a soak needs warmup of 2 or more, not %lld: its time determines the memory for step times",
                      value(d, KEY_WARMUP));
 }
 

@@ -142,7 +142,7 @@ static void report_unused_special(reading *r, key_id key)
     for (int i = 0; r->whole && i < r->written.sections; i++) {
         int line = r->written.section[i].setting[key].line;
         if (line && !r->uses[i][key] && !(i == 0 && is_overridden(r, key)))
-            mistake(r->wrong, line, key_at(key)->name, "unused; %s in no case", key_unused_unless(key));
+            mistake(r->wrong, line, key_at(key)->name, "unused: there is no case where %s", key_unused_unless(key));
     }
 }
 
@@ -151,7 +151,7 @@ static void report_unused(reading *r)
     for (key_id key = 0; key < KEYS; key++)
         if (!key_is_of_run(key) && r->written.section[0].setting[key].line && is_overridden(r, key))
             mistake(r->wrong, r->written.section[0].setting[key].line, key_at(key)->name,
-                    "unused; every section gives its own");
+                    "unused: every section sets this key");
     for (key_id key = 0; key < KEYS; key++)
         if (key_unused_unless(key)) report_unused_special(r, key);
 }
@@ -175,9 +175,9 @@ static void place_checkpoints(reading *r)
             mistake(r->wrong, line_of(r, KEY_CHECKPOINT), "checkpoint", "the path of case %d is too long", c->number);
         if (deck_counted_steps(c) == 0)
             mistake(r->wrong, line_of(r, KEY_CHECKPOINT_EVERY), "checkpoint_every",
-                    "%lld leaves no step to time: every timed one follows a save", (long long)c->checkpoint_every);
+                    "%lld leaves no step to time: every timed step follows a save", (long long)c->checkpoint_every);
         if (loads && d->cases != c->repeats)
-            mistake(r->wrong, line_of(r, KEY_LOAD), "load", "a deck that loads has one case; this one has %lld",
+            mistake(r->wrong, line_of(r, KEY_LOAD), "load", "load needs a deck with one case; this one has %lld",
                     (long long)d->cases);
     }
 }
@@ -187,7 +187,7 @@ static void read_text(reading *r)
     r->written = deck_scan(r->source, r->result.title, r->wrong);
     bool readable = !mistakes_full(r->wrong, r->written.last_line + 1);
     if (readable && r->written.sections == 1)
-        mistake(r->wrong, r->written.last_line, "section", "there is none; name a workload, such as [%s]",
+        mistake(r->wrong, r->written.last_line, "section", "missing; name a workload, such as [%s]",
                 workload_at(0)->name);
     else if (readable) {
         unroll_all(r);

@@ -39,7 +39,7 @@ static void take_ranks(case_draft *d)
         snprintf(d->c.skipped, REASON_LENGTH, "expert %d does not divide data x context, %lld with %d ranks", l->expert,
                  (long long)span, d->source->ranks);
     else if (d->c.checkpoint_every && needed < d->source->ranks)
-        snprintf(d->c.skipped, REASON_LENGTH, "checkpoint_every needs all ranks to take part, and %lld of %d do",
+        snprintf(d->c.skipped, REASON_LENGTH, "checkpoint_every needs all ranks to take part, but only %lld of %d do",
                  (long long)needed, d->source->ranks);
     l->ranks = needed > INT_MAX ? INT_MAX : (int)needed;
 }

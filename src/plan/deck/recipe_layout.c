@@ -63,8 +63,8 @@ static bool numbers_differ(const case_draft *d, const recipe_row *row, char why[
                    { "global_batch", c->global_batch, batch } };
     for (size_t i = 0; i < sizeof number / sizeof *number; i++) {
         if (number[i].own == number[i].recipes) continue;
-        snprintf(why, REASON_LENGTH, "%s %lld, by the recipe's cell of %d GPUs %lld", number[i].name,
-                 (long long)number[i].own, row->gpus, (long long)number[i].recipes);
+        snprintf(why, REASON_LENGTH, "%s %lld, but %lld in the recipe's cell of %d GPUs", number[i].name,
+                 (long long)number[i].own, (long long)number[i].recipes, row->gpus);
         return true;
     }
     return false;
@@ -91,8 +91,8 @@ static bool differs(const case_draft *d, const recipe_row *row, char why[REASON_
     if (c->size != SIZE_FULL)
         snprintf(why, REASON_LENGTH, "size %s: a proxy of %s", size_names[c->size], d->workload->name);
     else if (c->precision != row->precision)
-        snprintf(why, REASON_LENGTH, "precision %s: nothing is published of it", precision_names[c->precision]);
-    else if (!has_recipe_width(d)) snprintf(why, REASON_LENGTH, "a model of its own shape");
+        snprintf(why, REASON_LENGTH, "nothing is published for precision %s", precision_names[c->precision]);
+    else if (!has_recipe_width(d)) snprintf(why, REASON_LENGTH, "the model's shape is not the recipe's");
     else if (row->gpus > c->layout.ranks)
         snprintf(why, REASON_LENGTH, "%d ranks: the recipe's smallest layout takes %d", c->layout.ranks, row->gpus);
     else if (!numbers_differ(d, row, why) && key) snprintf(why, REASON_LENGTH, "%s is not the recipe's", key);
@@ -108,5 +108,5 @@ void recipe_compare(case_draft *d)
     if (c->recipe_gpus && row->format)
         snprintf(c->incomparable, REASON_LENGTH, "published in %s: not the same work", row->format);
     else if (c->recipe_gpus && row->step_seconds == 0.0)
-        snprintf(c->incomparable, REASON_LENGTH, "nothing is published of %s", d->workload->name);
+        snprintf(c->incomparable, REASON_LENGTH, "nothing is published for %s", d->workload->name);
 }

@@ -27,9 +27,9 @@ static void resolve_backend(case_draft *d)
         d->c.backend = obstacle ? BACKEND_HOST : BACKEND_CUDA;
         snprintf(d->c.backend_reason, REASON_LENGTH, "%s", obstacle ? obstacle : found);
     } else if (d->c.backend != BACKEND_HOST && obstacle && !d->source->dry_run) {
-        const char *way = d->source->host_by_option            ? "--on-host takes the host"
+        const char *way = d->source->host_by_option            ? "--on-host uses the host"
                           : obstacle == d->source->cuda_shared ? "share_devices = yes allows it"
-                                                               : "auto takes the host";
+                                                               : "auto uses the host";
         d->c.backend = BACKEND_CUDA;
         draft_refuse(d, keys, "cuda cannot run here: %s; %s", obstacle, way);
     }

@@ -63,7 +63,7 @@ bool deck_is_text(const deck_source *s, mistakes *wrong)
     if (utf16) mistake(wrong, 1, "deck", "is UTF-16; save it as UTF-8 or ASCII");
     else if (marked) mistake(wrong, 1, "deck", "starts with a byte order mark; save it without");
     else if (stray.at < s->length)
-        mistake(wrong, stray.line, "deck", "byte 0x%02x at offset %zu is no text", (unsigned char)s->text[stray.at],
+        mistake(wrong, stray.line, "deck", "byte 0x%02x at offset %zu is not text", (unsigned char)s->text[stray.at],
                 stray.at);
     return !utf16 && !marked && stray.at == s->length;
 }

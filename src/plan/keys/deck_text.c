@@ -41,7 +41,7 @@ static void scan_section(scanner *s, text_view line)
     text_show(shown, after);
     s->full = s->deck.sections > DECK_SECTIONS;
     if (s->full) {
-        mistake(s->wrong, s->line, "section", "one too many; at most %d", DECK_SECTIONS);
+        mistake(s->wrong, s->line, "section", "too many; at most %d", DECK_SECTIONS);
         return;
     }
     if (close == line.length) mistake(s->wrong, s->line, "section", "has no closing ]");
@@ -75,8 +75,7 @@ static bool shares_value(scanner *s, key_id key, text_view value)
     if (!whole->line) *whole = (deck_setting){ s->line, value };
     bool same = whole->value.length == value.length && memcmp(whole->value.at, value.at, value.length) == 0;
     if (!same)
-        mistake(s->wrong, s->line, key_at(key)->name, "there is one for the whole run; line %d gives another",
-                whole->line);
+        mistake(s->wrong, s->line, key_at(key)->name, "a run has only one; line %d already gives it", whole->line);
     return same;
 }
 
@@ -124,7 +123,7 @@ static void scan_title(scanner *s, text_view line, char title[256])
     bool setting = equals < words.length && key_find(text_trim((text_view){ words.at, equals })) != KEYS;
     bool section = words.length > 2 && words.at[0] == '[' && workload_find(text_trim(bracketed));
     if (setting || section)
-        mistake(s->wrong, s->line, "title", "reads as a setting; the first two lines of a deck are free text");
+        mistake(s->wrong, s->line, "title", "this is a setting, but the first two lines of a deck are its title");
     if (!text_copy(title, 256, line)) mistake(s->wrong, s->line, "title", "has %zu bytes; at most 255", line.length);
 }
 

@@ -104,8 +104,9 @@ static bool read_range(key_id key, text_view value, bench_case *into, char sente
     bool good = none || (range && last - first >= row->low);
     if (good) *(number_range *)((char *)into + row->offset) = (number_range){ first, last };
     else
-        snprintf(sentence, KEY_SENTENCE, "'%s' is not FIRST-LAST, such as 20-25; LAST is %s FIRST, at most %lld", shown,
-                 row->low ? "above" : "not below", (long long)row->high);
+        snprintf(sentence, KEY_SENTENCE,
+                 "'%s' is not FIRST-LAST, such as 20-25; LAST must be %s FIRST and at most %lld", shown,
+                 row->low ? "above" : "at least", (long long)row->high);
     return good;
 }
 
@@ -141,7 +142,7 @@ static bool read_path(text_view value, char *into, size_t size, char sentence[KE
     if (text_words(value) != 1)
         snprintf(sentence, KEY_SENTENCE, "takes one path without blanks, not %d words", text_words(value));
     else if (value.length >= size)
-        snprintf(sentence, KEY_SENTENCE, "path of %zu bytes; at most %zu", value.length, size - 1);
+        snprintf(sentence, KEY_SENTENCE, "the path has %zu bytes; at most %zu", value.length, size - 1);
     else return text_copy(into, size, value);
     return false;
 }

@@ -27,9 +27,8 @@ static const key_row table[KEYS] = {
                         .explanation = "how a tensor's scale (largest number of the format / largest magnitude) is "
                                        "rounded: down to a power of two, or not at all, as in the recipes" },
     [KEY_FP8_SCALING] = { "fp8_scaling", WORD(fp8_scaling_names), .fallback = "delayed", FIELD(fp8_scaling),
-                          .explanation =
-                              "delayed: scales follow from the largest magnitudes of up to 1024 steps before; current: "
-                              "from those of the microbatch, over tensor and context ranks" },
+                          .explanation = "delayed: scales from the largest magnitudes of up to 1024 earlier steps; "
+                                         "current: from those of the same microbatch, over tensor and context ranks" },
     [KEY_BACKEND] = { "backend", WORD(backend_names), .fallback = "auto", FIELD(backend),
                       .explanation = "auto: cuda if every rank has a usable GPU, else host" },
     [KEY_RECORD] = { "record", .kind = KIND_PATH, .fallback = "gsw.h5", FIELD(record),
@@ -42,14 +41,14 @@ static const key_row table[KEYS] = {
     [KEY_WARMUP] = { "warmup", INTEGER(0, 1000000), .fallback = "0", FIELD(warmup),
                      .explanation = "untimed steps before the timed steps" },
     [KEY_MINUTES] = { "minutes", FACTOR(none_names, 0.01, 100000.0), .fallback = "none", FIELD(minutes),
-                      .explanation = "a soak: timed steps go on for so many minutes, and for `steps` at least; needs "
-                                     "warmup of 2 or more" },
+                      .explanation = "soak: timed steps run for this number of minutes, and for at least `steps` "
+                                     "steps; needs warmup of 2 or more" },
     [KEY_REPEATS] = { "repeats", INTEGER(1, REPEATS_MOST), .fallback = "1", FIELD(repeats),
                       .explanation =
-                          "the case is run so many times; the last one is NOT VALID if the means do not agree" },
+                          "how often the case is run; the last run is NOT VALID if the mean step times do not agree" },
     [KEY_SEED] = { "seed", INTEGER(0, 4294967295), .takes_word = true, .fallback = "1", FIELD(seed),
-                   .explanation = "determines first weights and tokens; a word stands for the first 8 hex digits of "
-                                  "its SHA-256: a site's own word gives losses of its own" },
+                   .explanation = "determines initial weights and tokens; a word stands for the first 8 hex digits of "
+                                  "its SHA-256, so a site's own word gives losses that are not known before" },
     [KEY_TOKENS] = { "tokens", WORD(tokens_names), .rule = "recipe's", FIELD(tokens),
                      .explanation = "uniform: random; ramp: documents that count up; zeros: all zero" },
     [KEY_TENSOR] = { "tensor", INTEGER(1, DEGREE), .rule = "recipe's, or 1", FIELD(layout.degree[AXIS_TENSOR]),
@@ -59,7 +58,7 @@ static const key_row table[KEYS] = {
     [KEY_CONTEXT] = { "context", INTEGER(1, DEGREE), .rule = "recipe's, or 1", FIELD(layout.degree[AXIS_CONTEXT]),
                       .explanation = "context-parallel ranks" },
     [KEY_EXPERT] = { "expert", INTEGER(1, DEGREE), .rule = "recipe's, or 1", FIELD(layout.expert),
-                     .explanation = "expert-parallel ranks, out of context x data" },
+                     .explanation = "expert-parallel ranks, taken from the context x data ranks" },
     [KEY_DATA] = { "data", INTEGER(1, DEGREE), .rule = "rest of ranks", FIELD(layout.degree[AXIS_DATA]),
                    .explanation = "data-parallel ranks; ranks left over stay idle" },
     [KEY_SHARD] = { "shard", INTEGER(1, DEGREE), .rule = "recipe's, or 1", FIELD(layout.degree[AXIS_SHARD]),
@@ -68,40 +67,40 @@ static const key_row table[KEYS] = {
                                FIELD(layout.chunks_per_stage), .explanation = "model chunks of a pipeline stage" },
     [KEY_CAPACITY] = { "capacity", FACTOR(none_names, 0.01, 1000.0), .fallback = "1", FIELD(capacity),
                        .explanation =
-                           "rows of an expert as a multiple of its even share; choices of least weight beyond it are "
-                           "dropped; none: rows for all tokens, which takes several times the time and memory" },
+                           "rows of an expert, as a multiple of its even share; further choices are dropped, those of "
+                           "least weight first; none: rows for all tokens, at several times the time and memory" },
     [KEY_MICROBATCH] = { "microbatch", INTEGER(1, 65535), .rule = "recipe's, or 1", FIELD(microbatch),
                          .explanation = "sequences in a microbatch of a data rank" },
     [KEY_GLOBAL_BATCH] = { "global_batch", INTEGER(1, MANY), .rule = "recipe's, or *", FIELD(global_batch),
-                           .explanation = "sequences in a step; * data x shard x microbatch x max(2, pipeline)" },
+                           .explanation = "sequences in a step; * means data x shard x microbatch x max(2, pipeline)" },
     [KEY_SEQUENCE] = { "sequence", INTEGER(1, WIDTH), .rule = "by size", FIELD(model.sequence),
                        .explanation = "tokens in a sequence" },
     [KEY_LAYERS] = { "layers", INTEGER(1, 100000), .rule = "by size", FIELD(model.layers),
                      .explanation =
                          "transformer layers; with size = full the recipe's row of this depth, if there is one" },
     [KEY_HIDDEN] = { "hidden", INTEGER(2, WIDTH), .rule = "by size", FIELD(model.hidden),
-                     .explanation = "width of the model; a head has hidden / heads" },
+                     .explanation = "width of the model; each head has hidden / heads channels" },
     [KEY_FFN] = { "ffn", INTEGER(2, WIDTH), .rule = "by size", FIELD(model.ffn),
                   .explanation = "inner width of the MLP" },
     [KEY_HEADS] = { "heads", INTEGER(1, WIDTH), .rule = "by size", FIELD(model.heads), .explanation = "query heads" },
     [KEY_KV_HEADS] = { "kv_heads", INTEGER(1, WIDTH), .rule = "by size", FIELD(model.kv_heads),
-                       .explanation = "key-value heads; as many as heads in families where both are equal" },
+                       .explanation = "key-value heads; heads by default, in models that have equal numbers of both" },
     [KEY_VOCABULARY] = { "vocabulary", INTEGER(4, 1073741824), .rule = "by size", FIELD(model.vocabulary),
-                         .explanation = "tokens known, before padding to a multiple of 128 x tensor" },
+                         .explanation = "number of different tokens, before padding to a multiple of 128 x tensor" },
     [KEY_RECOMPUTE] = { "recompute", WORD(recompute_names), .rule = "recipe's", FIELD(recompute),
-                        .explanation = "what backward computes again instead of keeping it; attention_mlp: norms, "
-                                       "attention and MLP without down; elementwise: norms and the MLP's activation; "
-                                       "attention_elementwise: these and attention" },
+                        .explanation = "what the backward pass computes again instead of storing it; attention_mlp: "
+                                       "norms, attention and the MLP without its down projection; elementwise: norms "
+                                       "and the MLP's activation; attention_elementwise: these and attention" },
     [KEY_SHARDING] = { "sharding", WORD(sharding_names), .rule = "recipe's", FIELD(sharding),
-                       .explanation = "optimizer: master weights and moments are spread over data x context ranks; the "
-                                      "default is none where there is one such rank" },
+                       .explanation = "optimizer: master weights and moments are divided among data x context ranks; "
+                                      "the default is none if there is only one such rank" },
     [KEY_SCHEDULE] = { "schedule", WORD(schedule_names), .rule = "by chunks", FIELD(schedule),
                        .explanation =
                            "order of forwards and backwards; interleaved if chunks_per_stage > 1, else 1f1b" },
     [KEY_STRIPS] = { "strips", INTEGER(1, STRIPS_MOST), .rule = "by rows", FIELD(strips),
-                     .explanation =
-                         "pieces of a tensor rank's positions: one is sent while another is multiplied; by default 4, "
-                         "2 or 1, with 1024 rows or more; fewer where strips x tensor does not divide the positions" },
+                     .explanation = "pieces into which a tensor rank's positions are cut, so that one is sent while "
+                                    "another is multiplied; by default 4, 2 or 1, with at least 1024 rows in each; "
+                                    "fewer if strips x tensor does not divide the positions" },
     [KEY_CONTEXT_GRADIENTS] = { "context_gradients", WORD(context_gradient_names), .fallback = "fp32",
                                 FIELD(context_gradients),
                                 .explanation = "type in which gradients of keys and values travel between context "
@@ -109,54 +108,53 @@ static const key_row table[KEYS] = {
     [KEY_OVERLAP] = { "overlap", WORD(overlap_names), .fallback = "on", FIELD(overlap),
                       .explanation = "on: transfers run during computation; off: only a pipeline's sends do" },
     [KEY_DETERMINISTIC] = { "deterministic", WORD(answer_names), .fallback = "no", FIELD(deterministic),
-                            .explanation = "yes: equal bits in every run on GPUs; the host always has equal bits" },
+                            .explanation = "yes: every run on GPUs gives the same bits; runs on the host always do" },
     [KEY_TRANSFER_SMS] = { "transfer_sms", INTEGER(0, 64), .rule = "by layout", FIELD(transfer_sms),
-                           .explanation = "multiprocessors (SMs) of a GPU that products leave free for transfers; 0: "
-                                          "none; by default as many as transfers that run next to products can hold, "
-                                          "which the report prints" },
+                           .explanation = "multiprocessors (SMs) of a GPU that matrix products leave free for "
+                                          "transfers; 0: none; by default the number that transfers can occupy at the "
+                                          "same time, which the report prints" },
     [KEY_PEAK_BF16] = { "peak_bf16", PEAK, FIELD(peak_bf16),
                         .explanation =
                             "dense BF16 TFLOP/s of a device, for the MFU of devices that the program does not know" },
     [KEY_PEAK_FP8] = { "peak_fp8", PEAK, FIELD(peak_fp8), .explanation = "the same for FP8" },
     [KEY_LEARNING_RATE] = { "learning_rate", REAL(0.0, 100.0), .rule = "by size", FIELD(optimizer.learning_rate),
-                            .explanation = "largest rate; the smallest keeps its ratio to it; full: the recipe's; "
-                                           "small, check: 1e-3, constant" },
+                            .explanation = "largest learning rate; the smallest changes in proportion; default for "
+                                           "size = full: the recipe's; for small and check: 1e-3, constant" },
     [KEY_LEARNING_RATE_WARMUP] = { "learning_rate_warmup", INTEGER(0, 1000000), .rule = "by size",
                                    FIELD(optimizer.learning_rate_warmup),
-                                   .explanation = "steps until the largest rate; full: the recipe's; small, check: 0" },
+                                   .explanation =
+                                       "steps until the largest rate; default for size = full: the recipe's; else 0" },
     [KEY_CHECK] = { "check", WORD(check_names), .fallback = "full", FIELD(check),
                     .explanation = "model: check a small model before the steps; full: also replay one or two steps "
                                    "after them; off: neither, and NOT VALID" },
     [KEY_EXPECT] = { "expect", FACTOR(expect_names, 1e-3, 1e15), .fallback = "none", FIELD(expect),
                      .explanation =
-                         "tokens/s that the case needs to be ACCEPTED; reference: those of the published cell" },
+                         "tokens/s that the case needs to be ACCEPTED; reference: the speed of the published cell" },
     [KEY_TOLERANCE] = { "tolerance", REAL(0.0, 0.99), .fallback = "0.05", FIELD(tolerance),
-                        .explanation = "part of expect that may be missing; published BF16 steps of one model differ "
-                                       "by 0.2 to 5 %" },
+                        .explanation = "fraction by which the speed may be below expect; published BF16 steps of one "
+                                       "model differ by 0.2 to 5 %" },
     [KEY_CHECKPOINT] = { "checkpoint", .kind = KIND_PATH, .fallback = "none", FIELD(checkpoint),
                          .explanation = "folder for the state of training, saved after the last timed step as "
-                                        "step-NNNNNNNN; of several cases each has a folder case-N there" },
+                                        "step-NNNNNNNN; if there are several cases, each has a subfolder case-N" },
     [KEY_CHECKPOINT_EVERY] = { "checkpoint_every", INTEGER(0, 1000000), .fallback = "0", FIELD(checkpoint_every),
-                               .explanation =
-                                   "save after every so many steps, too; the step after a save is not in the "
-                                   "mean; 0: do not" },
+                               .explanation = "also save each time this number of steps has passed; the step after a "
+                                              "save is not in the mean; 0: save only at the end" },
     [KEY_CHECKPOINT_KEEP] = { "checkpoint_keep", INTEGER(0, 1000000), .fallback = "2", FIELD(checkpoint_keep),
-                              .explanation = "how many checkpoints of this run stay, the newest; 0: none does, which "
-                                             "tests storage" },
+                              .explanation =
+                                  "number of newest checkpoints of this run that stay; 0: none, to test storage" },
     [KEY_CHECKPOINT_READ] = { "checkpoint_read", WORD(checkpoint_read_names), .fallback = "no", FIELD(checkpoint_read),
-                              .explanation = "shifted: after a save each rank reads another rank's file, on the next "
-                                             "node if there is one, so that no cache helps, and compares its sums" },
+                              .explanation = "shifted: after a save, each rank reads another rank's file (of the next "
+                                             "node if there is one, so that no cache helps) and compares checksums" },
     [KEY_LOAD] = { "load", .kind = KIND_PATH, .fallback = "none", FIELD(load),
-                   .explanation =
-                       "folder of checkpoints: training goes on from the highest step, in the layout of this "
-                       "deck, which has one case" },
+                   .explanation = "folder of checkpoints: training continues from the highest step, in the layout of "
+                                  "this deck, which must have only one case" },
     [KEY_STALL_SECONDS] = { "stall_seconds", REAL(0.1, 86400.0), .fallback = "60", FIELD(stall_seconds),
                             .explanation = "seconds without progress until the run ends with status 86" },
     [KEY_TIME_LIMIT] = { "time_limit", FACTOR(none_names, 1.0, 1e7), .fallback = "none", FIELD(time_limit),
-                         .explanation = "seconds from the start of the run until it stops as on SIGTERM; a known limit "
-                                        "of the launcher counts, too" },
+                         .explanation = "seconds from the start of the run until it stops as on SIGTERM; the "
+                                        "launcher's limit, if known, also counts" },
     [KEY_PROFILE] = { "profile", RANGE(1), .words = none_names, .fallback = "none", FIELD(profile),
-                      .explanation = "steps for a profiler, from 0 with the warm-up, as printed: 20-25 are 20 to 24" },
+                      .explanation = "steps that a profiler records, numbered as printed; 20-25 are steps 20 to 24" },
     [KEY_PROFILE_RANKS] = { "profile_ranks", RANGE(0), .fallback = "0-7", FIELD(profile_ranks),
                             .explanation = "ranks that are captured; 0-7 are ranks 0 to 7" },
     [KEY_WEIGHT_GRADIENT_QUEUE] = { "weight_gradient_queue", WORD(overlap_names), .fallback = "on",
@@ -170,10 +168,11 @@ static const key_row table[KEYS] = {
     [KEY_SHARE_DEVICES] = { "share_devices", WORD(answer_names), .fallback = "no", FIELD(share_devices),
                             .explanation = "yes: several ranks may use one GPU" },
     [KEY_ATTENTION] = { "attention", WORD(attention_names), .fallback = "auto", FIELD(attention),
-                        .explanation = "kernels on GPUs; auto: the library's where it takes the case, else this "
-                                       "program's; own: this program's" },
+                        .explanation = "attention kernels on GPUs; auto: the library's if it supports the case, "
+                                       "otherwise this program's; own: this program's" },
     [KEY_FAULT] = { "fault", .kind = KIND_FAULT, .fallback = "none", FIELD(fault),
-                    .explanation = "planted at execution NTH of OPERATION in each step on RANK: drop all_reduce 3 1" },
+                    .explanation =
+                        "fault planted at execution NTH of OPERATION in each step on RANK, as in drop all_reduce 3 1" },
 };
 
 const key_row *key_at(key_id key)
@@ -265,8 +264,8 @@ void key_print(key_id key)
 void keys_print(void)
 {
     print_rows(0, USER_KEYS);
-    say("\nEvery key but record and sheet takes a list of values, separated by blanks: a sweep. The later key of "
-        "this table varies faster.\n--keys developer prints the keys for tests of the program.\n");
+    say("\nEvery key whose value is not a path takes a list of values, separated by blanks: a sweep. Later keys of "
+        "this table vary faster.\n--keys developer prints the keys for tests of the program.\n");
 }
 
 void keys_print_developer(void)

@@ -73,7 +73,7 @@ static void draw_stage(const canvas *v, int stage, const schedule *s, const sche
     draw_ticks(v, s, t->span[stage], 0, v->head);
     if (v->head < v->tail) fputs(gap, v->out);
     draw_ticks(v, s, t->span[stage], v->tail, v->makespan);
-    fprintf(v->out, " %6.2f%% %5lld\n", 100.0 * (double)(t->makespan - t->busy[stage]) / (double)t->makespan,
+    fprintf(v->out, " %5.1f %% %5lld\n", 100.0 * (double)(t->makespan - t->busy[stage]) / (double)t->makespan,
             (long long)schedule_live(s));
 }
 
@@ -107,8 +107,7 @@ static void draw_legend(const canvas *v)
     else fprintf(v->out, "a b .. forward of chunk 0 1 .., A B .. its backward");
     fprintf(v->out, "%s; . waits\n", v->digits ? ", then the microbatch" : "");
     if (v->head < v->tail)
-        fprintf(v->out, "              cut: ticks %lld to %lld are left out\n", (long long)v->head,
-                (long long)v->tail - 1);
+        fprintf(v->out, "              ticks %lld to %lld are left out\n", (long long)v->head, (long long)v->tail - 1);
 }
 
 void schedule_picture(const bench_case *c, const schedule *list, const schedule_timing *t, FILE *out)

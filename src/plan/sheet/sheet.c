@@ -87,12 +87,12 @@ static bool take_number(reader *r, text_view *rest, double *value)
 static void take_device(reader *r, text_view rest)
 {
     char name[32], why[256];
-    if (r->sheet->device) complain(r, "device is there already; %s is another%s", rest, "");
+    if (r->sheet->device) complain(r, "device is given twice, the second time as %s%s", rest, "");
     text_copy(name, sizeof name, rest);
     r->sheet->host = text_equal(rest, "host");
     if (r->sheet->host) return;
     r->sheet->device = device_named(name, why, sizeof why);
-    if (!r->sheet->device) complain(r, "device %s is none of those that ./xgsw --list names%s", rest, "");
+    if (!r->sheet->device) complain(r, "device %s is not in ./xgsw --list%s", rest, "");
 }
 
 /* Reads the words of an operation or a transfer, then its work, "us" and its time. */
@@ -103,7 +103,7 @@ static void take_time(reader *r, text_view rest, int words, listed_times *to)
     for (int i = 0; i < words; i++) {
         text_view word = text_word(&rest);
         if (word.length) key.length = (size_t)(word.at - key.at) + word.length;
-        else complain(r, "%s: give a kind, then operands, or ranks and how many share a domain%s", key, "");
+        else complain(r, "%s: give a kind, then operands, or the ranks and how many of them share a domain%s", key, "");
     }
     if (!text_copy(x.key, sizeof x.key, text_trim(key))) complain(r, "%s: a name of at most 399 bytes%s", key, "");
     if (!take_number(r, &rest, &x.work)) return;
@@ -120,7 +120,7 @@ static bool take_origin(reader *r, text_view rest, term_entry *e)
     text_view word = text_word(&rest);
     for (e->origin = 0; e->origin < ORIGINS && !text_equal(word, origins[e->origin]); e->origin++) {}
     if (e->origin == ORIGINS) complain(r, "%s: give the origin: measured, published or assumed%s", word, "");
-    else if (text_trim(rest).length == 0) complain(r, "%s: say where it is from, or why%s", word, "");
+    else if (text_trim(rest).length == 0) complain(r, "%s: give its source or the reason%s", word, "");
     else return true;
     return false;
 }
@@ -130,7 +130,7 @@ static void take_term(reader *r, sheet_term t, text_view rest)
     term_entry e = { .line = r->line };
     text_view unit = text_word(&rest);
     if (r->sheet->term[t].line) {
-        complain(r, "%s is there already%s", text_of(terms[t].name), "");
+        complain(r, "%s is given twice%s", text_of(terms[t].name), "");
         return;
     }
     r->sheet->term[t] = e;
@@ -142,7 +142,8 @@ static void take_term(reader *r, sheet_term t, text_view rest)
         if (!take_number(r, &rest, &e.value[i])) return;
     if (!take_origin(r, rest, &e)) return;
     if (e.value[LEAST] > e.value[EXPECTED] || e.value[EXPECTED] > e.value[MOST])
-        complain(r, "%s: write what is expected, the least, the most, in this order%s", text_of(terms[t].name), "");
+        complain(r, "%s: give the expected, the least and the greatest value, in this order%s", text_of(terms[t].name),
+                 "");
     for (int i = 0; i < VALUES; i++) e.value[i] *= terms[t].si;
     r->sheet->term[t] = e;
 }

@@ -199,7 +199,7 @@ static void test_exact(void **state)
 
 static void test_refused(void **state)
 {
-    dies(never_prepared, "matmul layers.3.down: nobody has prepared f32 d[4, 4] += f32 a[4, 4] b[4, 4]");
+    dies(never_prepared, "matmul layers.3.down: not prepared: f32 d[4, 4] += f32 a[4, 4] b[4, 4]");
     dies(overlapping_rows, "rows or columns of a matrix overlap");
     dies(little_scratch, "matmul layers.3.down: its scratch is only 200 bytes");
 }

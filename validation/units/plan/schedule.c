@@ -316,22 +316,22 @@ static void pictures(void **state)
                long_one = case_with(SCHEDULE_INTERLEAVED, 4, 3, 16);
     assert_picture(&small, "  picture     F forward, B backward, then the microbatch; . waits\n"
                            "  tick        0                             10      bubble  live\n"
-                           "  stage 0     F0 F1 .  .  B0--- F2 B1--- .  B2---   25.00%     2\n"
-                           "  stage 1     .  F0 B0--- F1 B1--- F2 B2--- .  .    25.00%     1\n");
+                           "  stage 0     F0 F1 .  .  B0--- F2 B1--- .  B2---   25.0 %     2\n"
+                           "  stage 1     .  F0 B0--- F1 B1--- F2 B2--- .  .    25.0 %     1\n");
     assert_picture(&chunks,
                    "  picture     a b .. forward of chunk 0 1 .., A B .. its backward, then the microbatch; . waits\n"
                    "  tick        0                   10                  20              bubble  live\n"
-                   "  stage 0     a0a1b0b1a2. B0--a3B1--b2A0--b3A1--. B2--. B3--A2--A3--  11.11%     5\n"
-                   "  stage 1     . a0a1b0B0--b1B1--a2A0--a3A1--b2B2--b3B3--A2--A3--. .   11.11%     3\n");
+                   "  stage 0     a0a1b0b1a2. B0--a3B1--b2A0--b3A1--. B2--. B3--A2--A3--  11.1 %     5\n"
+                   "  stage 1     . a0a1b0B0--b1B1--a2A0--a3A1--b2B2--b3B3--A2--A3--. .   11.1 %     3\n");
     assert_picture(
         &long_one,
         "  picture     a b .. forward of chunk 0 1 .., A B .. its backward; . waits\n"
-        "              cut: ticks 34 to 119 are left out\n"
+        "              ticks 34 to 119 are left out\n"
         "  tick        0         10        20        30       120       130       140       150  bubble  live\n"
-        "  stage 0     aaaabbbbccccaaa...CCa..CCbCCbCCbBB ... AAAAA.CC.CC.CC.CCBBBBBBBBAAAAAAAA   5.88%    15\n"
-        "  stage 1     .aaaabbbbcccca..CCaCCaCCaCCbBBbBBb ... cAA.CC.CC.CC.CCBBBBBBBBAAAAAAAA..   5.88%    13\n"
-        "  stage 2     ..aaaabbbbccc.CCcCCaCCaCCaBBaBBbBB ... AcCCcCC.CC.CCBBBBBBBBAAAAAAAA....   5.88%    11\n"
-        "  stage 3     ...aaaabbbbcCCcCCcCCcCCaBBaBBaBBaB ... CCcCCcCCcCCBBBBBBBBAAAAAAAA......   5.88%     9\n");
+        "  stage 0     aaaabbbbccccaaa...CCa..CCbCCbCCbBB ... AAAAA.CC.CC.CC.CCBBBBBBBBAAAAAAAA   5.9 %    15\n"
+        "  stage 1     .aaaabbbbcccca..CCaCCaCCaCCbBBbBBb ... cAA.CC.CC.CC.CCBBBBBBBBAAAAAAAA..   5.9 %    13\n"
+        "  stage 2     ..aaaabbbbccc.CCcCCaCCaCCaBBaBBbBB ... AcCCcCC.CC.CCBBBBBBBBAAAAAAAA....   5.9 %    11\n"
+        "  stage 3     ...aaaabbbbcCCcCCcCCcCCaBBaBBaBBaB ... CCcCCcCCcCCBBBBBBBBAAAAAAAA......   5.9 %     9\n");
 }
 
 int main(void)

@@ -71,7 +71,7 @@ static row rows[] = {
     { "8b, micro batch 3", FULL("8b") "microbatch = 3\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 10, false,
       "global_batch 128 is not a multiple of data 4 x shard 1 x microbatch 3; give data or global_batch" },
     { "70b, micro batch 32", FULL("70b") "microbatch = 32\n", 64, true, 4, 4, 2, 2, 1, 5, 64, 80, 128, 2, false,
-      "interleaved needs microbatches, here 2, divisible by pipeline 4; give data or global_batch" },
+      "interleaved needs microbatches (here 2) divisible by pipeline 4; give data or global_batch" },
     { "grok on 64, data 16 of depth 4", "[grok1-314b]\nsize = full\nlayers = 4\n", 64, true, 4, 1, 1, 16, 1, 1, 64, 4,
       1024, 64, false, "" },
     { "grok on 768", "[grok1-314b]\nsize = full\n", 768, true, 4, 8, 2, 12, 1, 8, 768, 64, 1536, 128, false, "" },
@@ -140,7 +140,7 @@ static void refuses_what_contradicts_in_a_dry_run(void **state)
         { "size = check\npipeline = 2\nchunks_per_stage = 2\nschedule = 1f1b\n",
           "DECK:6: chunks_per_stage: 2 needs schedule = interleaved" },
         { "size = check\npipeline = 4\nchunks_per_stage = 2\nglobal_batch = 256\ndata = 128\n",
-          "DECK:6: chunks_per_stage: interleaved needs microbatches, here 2, divisible by pipeline 4" },
+          "DECK:6: chunks_per_stage: interleaved needs microbatches (here 2) divisible by pipeline 4" },
         { "size = check\ncontext = 2\nsequence = 6\n",
           "DECK:6: sequence: sequence 6 is not a multiple of 2 x context 2 x tensor 1" },
         { "size = check\nexpert = 2\n", "DECK:5: expert: llama3.1-405b has no experts; 1 is the only value" },
@@ -219,19 +219,19 @@ static void fp8_runs_on_gpus_that_multiply_it(void **state)
                            .length = sizeof body - 1,
                            .ranks = 2,
                            .cuda_usable = true,
-                           .cuda_without_fp8 = "rank 1 on NODE: A100 multiplies no FP8" };
+                           .cuda_without_fp8 = "rank 1 on NODE: A100 cannot multiply FP8" };
     deck d = deck_read(&source);
     assert_int_equal(d.messages, 0);
     assert_int_equal(d.item[0].backend, BACKEND_CUDA);
     assert_int_equal(d.item[1].backend, BACKEND_HOST);
-    assert_string_equal(d.item[1].backend_reason, "rank 1 on NODE: A100 multiplies no FP8");
+    assert_string_equal(d.item[1].backend_reason, "rank 1 on NODE: A100 cannot multiply FP8");
     deck_free(&d);
     source.text = cuda, source.length = sizeof cuda - 1;
     d = deck_read(&source);
     assert_int_equal(d.messages, 1);
     assert_string_equal(d.message[0].line,
-                        "DECK:4: backend: cuda cannot run here: rank 1 on NODE: A100 multiplies no FP8; "
-                        "auto takes the host");
+                        "DECK:4: backend: cuda cannot run here: rank 1 on NODE: A100 cannot multiply FP8; "
+                        "auto uses the host");
     deck_free(&d);
 }
 

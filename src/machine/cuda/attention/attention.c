@@ -73,7 +73,7 @@ void cuda_attention_agree(void)
     for (int i = 0; i < 2; i++) state.failed[i] = failed[i] > 0.0;
     if (all) return;
     snprintf(state.why, sizeof state.why, "rank %d: %.*s", first, (int)sizeof why - 32, why);
-    say("WARNING    attention %s runs on own kernels on all ranks, since the library fails on one: %s\n",
+    say("WARNING    attention %s uses this program's kernels on all ranks, because the library fails on one: %s\n",
         !state.failed[0]  ? "backward"
         : state.failed[1] ? "forward and backward"
                           : "forward",
@@ -120,7 +120,7 @@ static bool library_did(const cuda_call *c, bool backward)
     if (!library_may(c, backward) || (state.agreed && state.failed[backward])) return false;
     bool did = library_attention_run(c, backward, &why);
     if (!did && state.agreed)
-        FAIL("attention %s: %s; other ranks go on with the library (attention = own does without it)",
+        FAIL("attention %s: %s, but the other ranks use the library (give attention = own)",
              backward ? "backward" : "forward", why);
     if (!did) keep_reason(why);
     state.failed[backward] |= !did;

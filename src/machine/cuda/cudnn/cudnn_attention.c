@@ -209,7 +209,7 @@ static bool run_part(const cuda_call *part, bool backward, void *workspace, cons
     attention_spec a = spec_of(part, backward);
     attention_plan *p = plan_for(&a);
     if (p && !p->tried) make_plan(p);
-    *why = p ? p->reason : "cuDNN has plans for as many other shapes as are kept";
+    *why = p ? p->reason : "there is no free entry for another cuDNN plan";
     return p && p->plan && run_plan(part, backward, workspace, p);
 }
 

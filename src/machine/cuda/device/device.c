@@ -120,7 +120,7 @@ static bool gives_context(int device, char *why, size_t length)
     cudaError_t code = cudaSetDevice(device);
     if (code == cudaSuccess) code = cudaFree(NULL);
     if (code == cudaSuccess) return true;
-    snprintf(why, length, "GPU %d gives no context: %s, %s (nvidia-smi -q tells who has it, and its compute mode)",
+    snprintf(why, length, "GPU %d gives no context: %s, %s (nvidia-smi -q shows its processes and its compute mode)",
              device, cudaGetErrorName(code), cudaGetErrorString(code));
     cudaGetLastError();
     return false;

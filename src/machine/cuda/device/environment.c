@@ -85,7 +85,7 @@ bool cuda_environment_suits(char *why, size_t length)
     }
     if (!names[0]) return true;
     snprintf(why, length,
-             "the environment changes how transfers share a GPU with computation, which the deck decides: unset%s",
+             "the environment changes how transfers share a GPU with computation, but the deck decides that: unset%s",
              names);
     return false;
 }

@@ -21,8 +21,8 @@ void *cuda_memory_take(size_t bytes)
     cudaError_t code = cudaMalloc(&memory, bytes);
     if (code == cudaErrorMemoryAllocation) {
         machine_device d = cuda_device_read();
-        FAIL("%.2f GiB asked for the case's arena on %s: %.2f of its %.2f GiB are free", (double)bytes / GIB, d.name,
-             d.free_bytes / GIB, d.memory_bytes / GIB);
+        FAIL("the case's arena needs %.2f GiB on %s, but only %.2f of its %.2f GiB are free", (double)bytes / GIB,
+             d.name, d.free_bytes / GIB, d.memory_bytes / GIB);
     }
     CUDA_CHECK(code);
     return memory;

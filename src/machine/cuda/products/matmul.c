@@ -266,7 +266,7 @@ static const product *planned(const cuda_call *c, const product_key *key)
 {
     char text[PRODUCT_TEXT];
     product *p = key_table_find(&table, key);
-    if (!p) FAIL("matmul %s: nobody has prepared %s", c->name, product_text(key, text, sizeof text));
+    if (!p) FAIL("matmul %s: not prepared: %s", c->name, product_text(key, text, sizeof text));
     if (p->source == ALGORITHM_NONE) algorithm_first(p, 0);
     product_ready(p);
     p->ran = true;
