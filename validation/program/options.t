@@ -125,7 +125,7 @@ tap.ok(run.returncode == 0 and case.get("passed") and case["size"] == "small" an
        "what only the size of GPUs would have refused runs on the host", run.stdout + run.stderr)
 flat = {*KEYS, *DEVELOPER_KEYS, *(name for group, name in FIELDS if group in ("-", "results", "steps"))} - {"step"}
 own = {group for group, _ in FIELDS} - {"-", "results", "steps", "ranks", "devices", "spans", "fp8_tensors",
-                                     "samples"}
+                                     "samples", "rank_sums"}
 tap.ok(set(case) == flat | own, "a result line has every key and every field of --fields that is not the record's only",
        set(case) ^ (flat | own))
 of_check, of_operations = ({name for of, name in FIELDS if of == group} for group in ("check_model", "operations"))
