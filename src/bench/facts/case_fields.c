@@ -1,8 +1,8 @@
-/* The rows of what a case has one value of: what it is, its verdict, its results. */
+/* Fields with one value per case: settings, verdict, results. */
 #include "bench/facts/fields.h"
 #include "bench/facts/rules.h"
 
-/* Where a value lies: in the case, in its result. */
+/* Place of a value: in the case, or in its result. */
 #define GIVEN(member) .offset = offsetof(bench_case, member)
 #define RESULT(member) .offset = offsetof(case_result, member)
 
@@ -12,7 +12,7 @@ static const char *validity_word(const void *at) { return *(const bool *)at ? "V
 static const char *rules_word(const void *at) { return at ? RULES_VERSION : ""; }
 static const char *acceptance_word(const void *at) { return acceptance_words[*(const acceptance *)at]; }
 
-/* Beside the deck's keys: what they and the catalogue make of a case. */
+/* Settings that follow from the deck's keys and the catalogue. */
 static const field of_case[] = {
     { "case", NULL, "number in the deck, from 1, sweeps unrolled", FIELD_INTEGER, GIVEN(number) },
     { "workload", NULL, "name in the catalogue", FIELD_TEXT, GIVEN(workload) },
@@ -77,7 +77,7 @@ static const field of_verdict[] = {
     { "not_accepted", NULL, "why", FIELD_TEXT, RESULT(ruling.not_accepted) },
 };
 
-/* Step times are those of the slowest rank; seconds of rank 0 are of the timed steps. */
+/* Step times are the slowest rank's; other seconds of rank 0 are totals of the timed steps. */
 static const field of_results[] = {
     { "mean_seconds", "s", "of the timed steps; the speed follows from it", FIELD_REAL, RESULT(figures.mean_seconds) },
     { "median_seconds", "s", "of the timed steps", FIELD_REAL, RESULT(figures.median_seconds) },

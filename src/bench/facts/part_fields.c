@@ -1,8 +1,8 @@
-/* The rows of what a case has several of: steps, ranks, devices, samples, operations, transfers, checks. */
+/* Fields with several values per case: steps, ranks, devices, samples, operations, transfers, checks. */
 #include "bench/facts/fields.h"
 #include "model/fp8.h"
 
-/* Where a value lies: in a check; in every entry of a list. */
+/* Place of a value: in a check, in a checkpoint, or in every entry of a list. */
 #define CHECK(member) .offset = offsetof(check_result, member)
 #define SAVED(member) .offset = offsetof(checkpoint_facts, member)
 #define LIST(list) .listed = true, .offset = offsetof(case_result, list), .stride = sizeof(*((case_result *)0)->list)
@@ -21,7 +21,7 @@ static const char *axis_word(const void *at) { return gathered_axis_name(*(const
 static const char *fp8_word(const void *at) { return fp8_kind_name(*(const fp8_kind *)at); }
 static const char *memory_word(const void *at) { return arena_kind_name(*(const arena_kind *)at); }
 
-/* Warm-up first. */
+/* Steps, warm-up first. */
 static const field of_steps[] = {
     { "step", "1", "from 0", FIELD_ROW, .per = PER_STEP },
     { "step_seconds", "s", "of the slowest rank", FIELD_REAL, PER_STEP, LIST(figures.step_seconds) },
@@ -67,7 +67,7 @@ static const field of_ranks[] = {
     { "excess_error", "1", "standard error of that", FIELD_REAL, PACE(error) },
 };
 
-/* Over the timed steps, of each rank. */
+/* Totals of the timed steps, per rank. */
 static const field of_rank_sums[] = {
     { "rank", "1", "from 0", FIELD_ROW, .per = PER_RANK },
     { "idle_seconds", "s", "its compute queue ran nothing", FIELD_REAL, SUM(idle_seconds) },
@@ -83,7 +83,7 @@ static const field of_rank_sums[] = {
       .column = sizeof(double) },
 };
 
-/* As the timed steps begin, and as they end. */
+/* At begin and end of the timed steps. */
 static const field of_devices[] = {
     { "clock_at_begin", "Hz", "each rank's", FIELD_KNOWN, DEVICE(0, clock_hertz) },
     { "clock_at_end", "Hz", "each rank's", FIELD_KNOWN, DEVICE(1, clock_hertz) },
@@ -93,7 +93,8 @@ static const field of_devices[] = {
     { "throttled_at_end", NULL, "why", FIELD_TEXT, DEVICE(1, throttle_reasons) },
 };
 
-/* Of the timed steps; what counts, counts from a rank's first sample. Of the node: its first rank's alone. */
+/* Samples of the timed steps. Counters start at 0 in a rank's first sample. Values of the node are taken by its first
+ * rank only. */
 static const field of_samples[] = {
     { "rank", "1", "whose", FIELD_INTEGER, SAMPLE(rank) },
     { "seconds", "s", "since the first timed step began; rank 0's clock", FIELD_REAL, SAMPLE(now.seconds) },
@@ -115,7 +116,7 @@ static const field of_samples[] = {
     { "own_seconds", "s", "of cores, that the rank used", FIELD_REAL, SAMPLE(now.own_seconds) },
 };
 
-/* Rank 0, the timed steps. */
+/* Rank 0, timed steps. */
 static const field of_phases[] = {
     { "name", NULL, "of the phase", FIELD_LABEL, PER_PHASE, .word = phase_word },
     { "seconds", "s", "of operations that compute", FIELD_REAL, PER_PHASE, EACH(seen.tally.phase_seconds, ) },
@@ -137,7 +138,7 @@ static const field of_transfers[] = {
     { "expected_seconds", "s", "by the deck's sheet", FIELD_KNOWN, PER_AXIS, EACH(seen.expected.exposed, ) },
 };
 
-/* Rank 0, the timed steps. A starved transfer shows. */
+/* Rank 0, timed steps. The bandwidths show a slow transfer. */
 static const field of_transfer_kinds[] = {
     { "name", NULL, "axis and kind", FIELD_TEXT, PER_TRANSFER, EACH(seen.tally.transfer, .name) },
     { "messages", "1", "submitted", FIELD_COUNT, PER_TRANSFER, EACH(seen.tally.transfer, .messages) },
@@ -147,7 +148,7 @@ static const field of_transfer_kinds[] = {
       EACH(seen.tally.transfer, .bytes_per_second) },
 };
 
-/* Rank 0's last step, in order of completion; seconds since its first operation began. */
+/* Rank 0's last step, by time of completion; seconds since its first operation began. */
 static const field of_spans[] = {
     { "begin", "s", "of execution", FIELD_REAL, SPAN(begin) },
     { "end", "s", "of execution", FIELD_REAL, SPAN(end) },
@@ -164,7 +165,7 @@ static const field of_memory[] = {
     { "bytes", "bytes", "of rank 0's arena", FIELD_BYTES, PER_MEMORY_KIND, EACH(seen.bytes_by_kind, ) },
 };
 
-/* All ranks', of the timed steps. */
+/* All ranks, timed steps. */
 static const field of_fp8[] = {
     { "name", NULL, "of the kind of tensor", FIELD_LABEL, PER_FP8_KIND, .word = fp8_word },
     { "underflowed", "1", "part of the values that became 0", FIELD_REAL, PER_FP8_KIND, EACH(seen.fp8, .underflowed) },
@@ -174,7 +175,7 @@ static const field of_fp8[] = {
     { "scale_most", "1", "largest", FIELD_REAL, PER_FP8_KIND, EACH(seen.fp8, .scale_most) },
 };
 
-/* Tensor number (layer x 4 + product) x 3 + kind; products in the order of a layer. */
+/* Tensor number: (layer x 4 + product) x 3 + kind, with products in the order of a layer. */
 static const field of_fp8_tensors[] = {
     { "scales", "1", "of a step and tensor: what its values were multiplied by; of current scaling the least",
       FIELD_REAL, PER_STEP, .across = PER_FP8_TENSOR, LIST(seen.fp8_scale) },
@@ -205,7 +206,7 @@ static const field of_check[] = {
     { "digest", NULL, "of the losses, norms and final weights of all ranks", FIELD_TEXT, CHECK(digest) },
 };
 
-/* Of several saves, the last. Seconds are the slowest rank's. */
+/* After several saves, the last one's. Seconds are the slowest rank's. */
 static const field of_checkpoint[] = {
     { "loaded_step", "1", "steps before this case, of the checkpoint that it went on from; 0: of none", FIELD_COUNT,
       SAVED(loaded_step) },

@@ -10,7 +10,7 @@
 
 enum { OUTLIERS_NAMED = 3 };
 
-/* What is set so that less is done, or something else, than in training. */
+/* Settings that make a step do less than training, or something else. */
 static void as_in_training(const case_result *r, reasons *to)
 {
     const bench_case *c = r->given;
@@ -60,7 +60,7 @@ static int64_t timed_steps(const case_result *r)
     return r->seen.completed > r->given->warmup ? steps_counted(&r->seen, r->given) : 0;
 }
 
-/* How many steps a soak takes is known only after it. */
+/* The number of steps of a soak is known only after it. */
 static void of_enough_steps(const case_result *r, reasons *to)
 {
     bool soak = r->given->minutes > 0.0, ran = r->seen.loss;
@@ -78,7 +78,7 @@ static void say_crowding(const host_load *l, reasons *to)
                 plural(l->node_ranks), l->threads, plural(l->threads), supply);
 }
 
-/* On devices the host only submits: its cores may be fewer than its threads. */
+/* With devices the host only submits operations, so it may have fewer cores than threads. */
 static void without_crowding(const case_result *r, reasons *to)
 {
     if (r->given->backend == BACKEND_HOST && load_is_crowded(&r->seen.load)) say_crowding(&r->seen.load, to);
@@ -94,7 +94,7 @@ static void without_throttling(const case_result *r, reasons *to)
                     r->figures.clocks_unknown);
 }
 
-/* A recipe's tensor groups lie within an NVLink domain; your own layout may do as it likes. */
+/* Only recipe layouts must keep tensor groups within an NVLink domain. */
 static void placed_as_the_recipe(const case_result *r, reasons *to)
 {
     char split[REASON_LENGTH];
@@ -107,7 +107,7 @@ static void without_preloads(const case_result *r, reasons *to)
     if (r->seen.preloaded[0]) reasons_add(to, "preloaded", r->seen.preloaded_rank, "preloaded: %s", r->seen.preloaded);
 }
 
-/* "outlier rank 1 on host: computes 203 % (+- 7) longer than 1 peer; 20 ms a step late". */
+/* Adds "outlier rank 1 on host: computes 203 % (+- 7) longer than 1 peer; 20 ms a step late". */
 static void name_outlier(const case_result *r, int rank, reasons *to)
 {
     const rank_pace *p = &r->figures.pace[rank];
@@ -123,7 +123,7 @@ static void name_outlier(const case_result *r, int rank, reasons *to)
         plural(p->peers), 1e3 * seconds / (double)timed_steps(r));
 }
 
-/* Returns the next slowest after one of that excess, or -1. */
+/* Returns the outlier with the largest excess below `before`, or -1. */
 static int next_outlier(const case_result *r, double before)
 {
     int worst = -1;
@@ -134,7 +134,6 @@ static int next_outlier(const case_result *r, double before)
     return worst;
 }
 
-/* The slowest first. */
 static void without_outliers(const case_result *r, reasons *to)
 {
     int rank = next_outlier(r, INFINITY);
@@ -150,7 +149,7 @@ static void with_equal_libraries(const case_result *r, reasons *to)
         reasons_add(to, "libraries", r->seen.libraries_rank, "libraries differ: %s", r->seen.libraries_differ);
 }
 
-/* Few steps have a few steps' spread. */
+/* With few steps, spread and drift mean little. */
 static void with_steady_steps(const case_result *r, reasons *to)
 {
     if (timed_steps(r) < LEAST_STEPS) return;
@@ -163,7 +162,7 @@ static void with_steady_steps(const case_result *r, reasons *to)
                     r->figures.drift, 1.0 / DRIFT_LIMIT, DRIFT_LIMIT);
 }
 
-/* Judges the means of all repeats. Only the last repeat has them. */
+/* Compares the means of all repeats, which only the last repeat has. */
 static void as_before(const case_result *r, reasons *to)
 {
     if (r->figures.repeated.spread > REPEATS_LIMIT)
@@ -171,7 +170,7 @@ static void as_before(const case_result *r, reasons *to)
                     r->figures.repeated.count, 100.0 * r->figures.repeated.spread, 100.0 * REPEATS_LIMIT);
 }
 
-/* A soak that nobody stops ends before its time only where the record has no room for more steps (bench/run/soak.h). */
+/* Without a stop, a soak is too short only if the record cannot hold more steps (bench/run/soak.h). */
 static void as_long_as_asked(const case_result *r, reasons *to)
 {
     double minutes = 0.0;
@@ -186,9 +185,9 @@ static void as_long_as_asked(const case_result *r, reasons *to)
             minutes, r->given->minutes, (long long)r->seen.completed, r->given->layout.ranks);
 }
 
-/* Training that diverged is no fault of the machine, since a deck may ask for any learning rate; but its numbers are
- * not those of training, and are compared with no other's. A model that knows nothing costs ln(vocabulary), an
- * untrained one little more: a loss of twice that comes of large logits that are wrong. */
+/* Divergence is not a fault of the machine, because a deck may set any learning rate, but the numbers are not those of
+ * training. A model without knowledge has a loss of ln(vocabulary), an untrained one little more. A loss of twice that
+ * needs large wrong logits. */
 static void with_sound_numbers(const case_result *r, reasons *to)
 {
     double first = r->seen.completed ? r->seen.loss[0] : 0.0,
@@ -221,8 +220,8 @@ static void to_its_end(const case_result *r, reasons *to)
 
 #define WORDS(limit) #limit
 #define SAY(limit) WORDS(limit)
-/* As in a table of markdown. names: those of the reasons that `apply` adds. foreseen: it follows from the deck alone.
- */
+/* Rows of the table that --rules prints. names: reasons that `apply` adds. The first FORESEEN rules follow from the
+ * deck alone. */
 static const struct {
     const char *names, *rule, *why, *remedy;
     void (*apply)(const case_result *, reasons *);
