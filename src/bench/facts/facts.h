@@ -14,8 +14,8 @@
 /* Numbers that a mixture of experts reports for each step (train/trainer.h). */
 typedef enum { ROUTED_BALANCE, ROUTED_DROPS, ROUTED_LEAST, ROUTED_MOST, ROUTED_VARIATION, ROUTED_FACTS } routed_fact;
 
-/* FP8 statistics of one kind of tensor: fraction of nonzero values rounded to zero, fraction saturated, and the
- * smallest and largest scale. */
+/* FP8 statistics of one kind of tensor: fractions of its values that rounding made zero, and that saturated; smallest
+ * and largest scale. */
 typedef struct {
     double underflowed, saturated, scale_least, scale_most;
 } fp8_facts;
