@@ -1,4 +1,4 @@
-/* The door to MPI for start-up, agreement and sums. The process's place in the world is process state, as MPI's is. */
+/* The door to MPI for start, agreement and sums. The rank's place in the world is process state, as in MPI. */
 #include "machine/world.h"
 #include "base/clock.h"
 #include "base/fail.h"
@@ -15,19 +15,19 @@
 #include <string.h>
 #include <unistd.h>
 
-/* PIECE: elements or bytes of one MPI call, far below the 2^31 at which counts wrap. */
+/* PIECE: elements or bytes of one MPI call, far below 2^31, where counts overflow. */
 enum { LARGE_BLOCK = 1 << 18, PIECE = WORLD_GATHER_MOST, HOST_BYTES = 64, SPLITS = 32 };
 
 typedef struct {
     char name[SPLIT_NAME];
     MPI_Comm part;
     int users;
-} split; /* name empty: none yet */
+} split; /* name is empty if unused */
 
 static struct {
     int rank, ranks, node_ranks, node_rank;
-    cpu_set_t cores; /* of the node's ranks */
-    int *node;       /* [ranks] each one's, by the number of a rank there; NULL: a world of one */
+    cpu_set_t cores; /* cores of all ranks of the node */
+    int *node;       /* [ranks] lowest rank of each rank's node; NULL without MPI */
     char host[HOST_BYTES];
     split split[SPLITS];
     unsigned next_split;
@@ -43,7 +43,7 @@ static void check(int code, const char *call)
 }
 #define CHECK(call) check(call, #call)
 
-/* A kernel of more cores than a cpu_set_t holds does not say: then all there are, as many as fit. */
+/* If the kernel has more cores than a cpu_set_t, the call fails: then takes all cores that fit. */
 static cpu_set_t usable_cores(void)
 {
     cpu_set_t cores;
@@ -53,7 +53,7 @@ static cpu_set_t usable_cores(void)
     return cores;
 }
 
-/* Ranks of a node that do not see each other yet meet on a board that the first one names. */
+/* If ranks of a node have different boards, they move to one that the first rank names. */
 static void share_board(MPI_Comm node)
 {
     uint64_t own = watch_board(), ends[2] = { own, ~own };
@@ -93,8 +93,8 @@ static void nodes_meet(void)
     watch_places(all);
 }
 
-/* Large blocks go back when they are freed: the C library would keep them after the first, and a queue's memory taken
- * from what it kept is written whole (64 ranks: 14 MB a rank instead of 53). */
+/* Large blocks are returned to the system when freed. Otherwise the C library keeps them, and memory of queues that is
+ * taken from kept blocks is written in full (64 ranks: 53 MB per rank instead of 14). */
 void world_start(int *argc, char ***argv)
 {
     mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK);
@@ -119,7 +119,7 @@ void world_start(int *argc, char ***argv)
     activity_doing("setting up", -1);
 }
 
-/* Entered when all ranks have come: ranks that end inside MPI_Finalize of Open MPI 4.1 make its mpirun wait. */
+/* All ranks enter MPI_Finalize together: if ranks terminate inside it, mpirun of Open MPI 4.1 waits. */
 void world_stop(void)
 {
     activity_doing("ending MPI", -1);
@@ -146,8 +146,8 @@ int world_node_core(int i)
 }
 const char *world_host(void) { return world.host; }
 
-/* MPICH's launcher loses what was said just before the end. MPI itself may be a part of a hang; then no rank ends
- * before all ranks of its node know of it, which they look for every 50 ms. */
+/* Rests, because MPICH's launcher loses output printed just before the end. In a hang, MPI may be involved and is not
+ * called; the rest is longer so that all ranks of the node learn of the hang, which they check every 50 ms. */
 void world_abort(int status)
 {
     if (status != STATUS_HANG) watch_ending();
@@ -179,7 +179,7 @@ void world_broadcast(void *data, size_t bytes, int root)
     }
 }
 
-/* Reduced to rank 0 and broadcast, so that all ranks hold the same bits. */
+/* Reduces to rank 0 and broadcasts, so all ranks have the same bits. */
 static void reduce_all(void *values, int64_t count, MPI_Datatype type, MPI_Op how, const char *what)
 {
     enum { BYTES = 8 };
@@ -252,7 +252,7 @@ static split *split_named(const char *name)
     return NULL;
 }
 
-/* A place that nobody uses; what lay there is freed. All ranks find the same one. */
+/* Returns an unused entry, and frees its old split. All ranks find the same entry. */
 static split *split_place(const char *name)
 {
     split *s = NULL;
@@ -283,7 +283,7 @@ void world_release(const char *name)
     if (s && s->users > 0) s->users--;
 }
 
-/* This is no wait of the whole world, whose number all ranks count alike. */
+/* Does not use `finish`, which counts waits of the whole world, equal on all ranks. */
 void world_reduce_group(const group *g, double *values, int64_t count, bool largest)
 {
     MPI_Group all, some;

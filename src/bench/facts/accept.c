@@ -1,4 +1,4 @@
-/* Expectations. */
+/* Acceptance of cases and runs. */
 #include "bench/facts/accept.h"
 #include "base/fail.h"
 #include "base/text.h"
@@ -34,7 +34,7 @@ const char *accept_text(const bench_case *c, const char *device, char text[EXPEC
     return text;
 }
 
-/* Behind what the sentence has. */
+/* Appends to the sentence not_accepted. */
 static void add_reason(case_result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void add_reason(case_result *r, const char *format, ...)
 {
@@ -61,8 +61,8 @@ static void against_speed(case_result *r)
         add_reason(r, "%.1f tokens/s, expected %s", r->figures.tokens_per_second, expected);
 }
 
-/* The most decisive reason first: what was computed is wrong or nothing, there is nothing to expect, it is too slow, it
- * is not VALID. The speed of what is wrong does not matter. */
+/* The order of reasons: FAILED, SKIPPED or INTERRUPTED, for which the speed does not matter; then no expectation or too
+ * low a speed; then NOT VALID. */
 static void find_reasons(case_result *r)
 {
     switch (r->ruling.verdict) {
@@ -88,7 +88,7 @@ void accept_case(case_result *r)
                                                      : ACCEPTANCE_YES;
 }
 
-/* Keeps "case 3: spread ..." of the first case for which it is called with a reason. */
+/* Keeps a text such as "case 3: spread ..." for the first case that has a reason. */
 static void keep_first(char first[FINAL_REASON], const case_result *r, const char *reason)
 {
     if (!first[0] && reason[0]) snprintf(first, FINAL_REASON, "case %d: %s", r->given->number, reason);
@@ -139,14 +139,14 @@ static const char *counts_text(const final_counts *n, char text[FINAL_REASON])
     return text;
 }
 
-/* Why it is FAILED: what is wrong, or what --strict does not forgive. */
+/* Returns the reason for FAILED: an error, or what --strict does not allow. */
 static const char *failed_text(const final_counts *n)
 {
     if (n->first_failed[0]) return n->first_failed;
     return n->first_invalid[0] ? n->first_invalid : n->first_skipped;
 }
 
-/* A run that stopped between two cases has interrupted none. */
+/* If the run stopped between two cases, no case is INTERRUPTED. */
 static const char *stop_text(const final_counts *n) { return n->stopped_by[0] ? n->stopped_by : n->first_skipped; }
 
 const char *accept_line(const final_counts *n, char line[ACCEPT_LINE])

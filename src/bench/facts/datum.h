@@ -6,7 +6,7 @@ typedef enum { VALUE_REAL, VALUE_INTEGER, VALUE_FLAG, VALUE_TEXT } value_kind;
 typedef struct {
     value_kind kind;
     double real;
-    int64_t integer; /* a flag's too */
+    int64_t integer; /* also for flags */
     const char *text;
 } datum;
 

@@ -1,4 +1,4 @@
-/* Lists of facts: what is not known is NaN. */
+/* Lists of facts: unknown numbers are NaN. */
 #include "bench/facts/facts.h"
 #include "base/memory.h"
 #include "model/fp8.h"
@@ -22,7 +22,7 @@ facts facts_none(void)
     return f;
 }
 
-/* Of one number for each step. */
+/* Collects the lists that have one number per step. */
 enum { NAMED_LISTS = 6, LISTS = NAMED_LISTS + ROUTED_FACTS };
 static void lists_of(facts *f, double **list[LISTS])
 {
@@ -71,7 +71,7 @@ void facts_close(facts *f)
     free(f->spans);
 }
 
-/* The mean of the parts: every step makes codes of as many values. */
+/* The mean of fractions is exact because every step converts the same number of values. */
 void facts_add_fp8(facts *f, int64_t timed, const fp8_facts kind[FP8_KINDS])
 {
     double before = (double)timed;

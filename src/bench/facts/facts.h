@@ -1,8 +1,8 @@
-/* facts/: what was observed of a case and what follows from it.
+/* facts/: observations of a case, and what follows from them.
  *
- * What was observed of one case, as plain data; sentences in it are those of who observed. bench/run fills it, from
- * what health/, launch/, check/ and the machine return. Figures (figures.h) and the ruling (result.h) follow from it
- * and the case. */
+ * Observations of one case, as plain data; those who observed wrote the sentences. bench/run fills it with results of
+ * health/, launch/, check/ and the machine. Figures (figures.h) and the ruling (result.h) follow from it and the
+ * case. */
 #pragma once
 #include "base/arena.h"
 #include "base/sha256.h"
@@ -11,101 +11,99 @@
 #include "bench/health/samples.h"
 #include "bench/launch/placement.h"
 
-/* What a mixture of experts reports of a step (train/trainer.h). */
+/* Numbers that a mixture of experts reports for each step (train/trainer.h). */
 typedef enum { ROUTED_BALANCE, ROUTED_DROPS, ROUTED_LEAST, ROUTED_MOST, ROUTED_VARIATION, ROUTED_FACTS } routed_fact;
 
-/* Of a kind of tensor of an FP8 case: parts of its values that became 0 without being it, and the largest number of the
- * format for being larger; smallest and largest scale of a tensor. */
+/* FP8 statistics of one kind of tensor: fractions of its values that rounding made zero, and that saturated; smallest
+ * and largest scale. */
 typedef struct {
     double underflowed, saturated, scale_least, scale_most;
 } fp8_facts;
 
-/* What bench/checkpoint saw, the same on all ranks. Seconds are of the slowest rank, by its clock. Of several saves
- * these are the last one's. */
+/* Results of bench/checkpoint, the same on all ranks. Seconds are the slowest rank's, by its clock. After several
+ * saves, the last one's values. */
 typedef struct {
-    int64_t loaded_step; /* steps that were done before this case: it goes on from there; 0: nothing was loaded */
-    int64_t rate_warmup, rate_steps; /* its rule of the learning rate: steps until the largest, and all */
+    int64_t loaded_step; /* steps of the loaded checkpoint, after which this case continues; 0 if none was loaded */
+    int64_t rate_warmup, rate_steps; /* its learning rate: steps to the maximum, all steps */
     double loaded_bytes, load_seconds;
-    char loaded_sha256[SHA256_HEX];         /* of its index */
-    char refused[REASON_LENGTH];            /* why nothing could be loaded; empty: it was, or was not asked for */
-    int64_t saves, first_saved, saved_step; /* first_saved: steps of the first one */
-    double bytes, seconds, write_seconds, sync_seconds, read_seconds; /* whole; write: sync included; read: 0: not */
-    double rank_rate, node_rate; /* bytes/s of the slowest rank's write, and of a node, on average */
-    double free_bytes;           /* before it, where rank 0 writes */
+    char loaded_sha256[SHA256_HEX];         /* SHA-256 of the index */
+    char refused[REASON_LENGTH];            /* why loading failed; empty if it succeeded or was not requested */
+    int64_t saves, first_saved, saved_step; /* steps of the first and the last save */
+    double bytes, seconds, write_seconds, sync_seconds, read_seconds; /* write: with sync; read: 0 if not read back */
+    double rank_rate, node_rate; /* bytes/s of the slowest rank's write, and average of a node */
+    double free_bytes;           /* before the save, on rank 0's file system */
     char file_system[32], sha256[SHA256_HEX];
-    char failed[REASON_LENGTH]; /* why the first save that failed did; empty: none did */
+    char failed[REASON_LENGTH]; /* why the first failed save failed; empty if none failed */
 } checkpoint_facts;
 
-/* What the deck's machine sheet says of rank 0's timed steps: seconds of a step; of all of them by phase and axis,
- * which are the tally's. */
+/* Prediction from the deck's machine sheet for rank 0's timed steps: seconds of one step; seconds of all timed steps by
+ * phase and by axis of the tally. */
 typedef struct {
-    char why[REASON_LENGTH]; /* why it says nothing; empty: it does, or there is no sheet */
+    char why[REASON_LENGTH]; /* why there is no prediction; empty if there is one, or no sheet */
     double seconds, least, most;
     double phase[PHASES], exposed[TALLY_AXES];
 } expected_steps;
 
-/* Lists are owned. What is gathered (bench/run/gather_case.c) is complete on rank 0 only. */
+/* Lists are owned. Gathered values (bench/run/gather_case.c) are complete on rank 0 only. */
 typedef struct {
-    int64_t total;        /* steps that the lists have: warmup + steps; of a soak that runs there is room for so many */
+    int64_t total;        /* length of the lists in steps: warmup + steps; of a running soak, its capacity */
     int64_t completed;    /* steps that finished */
-    int stopped;          /* why not all (bench/run/stop.h); 0: nobody asked to stop */
-    double total_seconds; /* wall time of the case, checks included; this rank's */
-    double begin_seconds; /* when it began, since the record was opened; this rank's */
+    int stopped;          /* reason to stop (bench/run/stop.h); 0 if not stopped */
+    double total_seconds; /* wall time of the case, including checks; this rank's */
+    double begin_seconds; /* begin of the case since the record was opened; this rank's */
 
-    /* Of each step, warm-up first, [total]; the same on all ranks that take part, but for own_seconds and
-     * begin. */
+    /* One value per step, warm-up first, [total]; the same on all ranks but for own_seconds and begin. */
     double *loss, *gradient_norm, *learning_rate, *routed[ROUTED_FACTS];
-    double *own_seconds;      /* by this rank's clock */
-    double *begin;            /* when the step began, since the case did; by this rank's clock */
-    double *pause;            /* seconds that a checkpoint took before the step; rank 0's clock */
-    fp8_facts fp8[FP8_KINDS]; /* of the timed steps; NaN in other precisions */
+    double *own_seconds;      /* this rank's duration of the step */
+    double *begin;            /* begin of the step since the begin of the case; this rank's clock */
+    double *pause;            /* seconds of a checkpoint before the step; rank 0's clock */
+    fp8_facts fp8[FP8_KINDS]; /* in the timed steps; NaN without FP8 */
     double *fp8_scale;        /* [total, fp8_tensors] */
-    int64_t fp8_tensors;      /* 0 in other precisions */
+    int64_t fp8_tensors;      /* 0 without FP8 */
 
-    /* Of each rank that takes part; gathered. */
+    /* One value per rank that takes part; gathered. */
     rank_times ranks;
-    machine_device
-        *devices; /* [ranks, 2]: as the timed steps began and ended, in the midst of work; NULL: none began */
+    machine_device *devices; /* [ranks, 2]: at begin and end of the timed steps, under load; NULL if none began */
     sample_set samples;
 
-    /* Of this rank; the record has rank 0's. */
+    /* Values of this rank; the record has rank 0's. */
     size_t arena_bytes, bytes_by_kind[ARENA_KINDS];
     tally tally; /* counts and seconds of the timed steps */
-    span *spans; /* operations of the last step in order of completion, from the first's begin */
+    span *spans; /* operations of the last step, by time of completion; times since the first begin */
     int64_t span_count;
-    char engines[8192];  /* of attention and products: a line in words, then one for each product */
-    char transfers[512]; /* how they are made, and what products leave free for them; empty on the host */
-    int sms_left_free;   /* by products */
+    char engines[8192];  /* libraries of attention and products: one line in words, then a line per product */
+    char transfers[512]; /* how transfers run, and the SMs that products leave free for them; empty on the host */
+    int sms_left_free;   /* by matrix products */
 
-    /* Of all ranks: maxima, sums, the first of them. */
-    placement placement;                                           /* on nodes */
-    host_load load;                                                /* of the run */
-    double outside_bytes, own_outside_bytes, device_outside_bytes; /* maxima; bench/paper/memory.h */
-    char libraries_differ[REASON_LENGTH]; /* the first rank that has other libraries than rank 0; empty: none */
-    char preloaded[REASON_LENGTH];        /* the first preloaded library that answers calls of the program */
-    char profiled[REASON_LENGTH];         /* the first profiler or trace that a rank has; empty: there is none */
-    int libraries_rank, preloaded_rank, profiled_rank; /* that have these sentences; -1: none */
-    char weights_digest[17];                           /* of all ranks' weights after the last step */
-    char struck[OP_TEXT];                              /* which operation a planted fault struck in the timed steps */
+    /* Combined over all ranks: maxima, sums, or the first rank's. */
+    placement placement;
+    host_load load;                                                /* of the whole run */
+    double outside_bytes, own_outside_bytes, device_outside_bytes; /* maxima in bytes; bench/paper/memory.h */
+    char libraries_differ[REASON_LENGTH]; /* first rank whose libraries differ from rank 0's; empty if none */
+    char preloaded[REASON_LENGTH];        /* first preloaded library that replaces functions of the program */
+    char profiled[REASON_LENGTH];         /* first profiler or trace found on a rank; empty if none */
+    int libraries_rank, preloaded_rank, profiled_rank; /* ranks that these sentences concern; -1 if none */
+    char weights_digest[17];                           /* digest of all ranks' weights after the last step */
+    char struck[OP_TEXT];                              /* operation that a planted fault struck in the timed steps */
     machine_findings machine;
     delivery_report replay_delivery; /* transfers of the replayed steps */
-    double replay_seconds;           /* the longest of all ranks */
+    double replay_seconds;           /* maximum over ranks */
     check_result check;
     conservation conserved;
     checkpoint_facts checkpoint;
-    expected_steps expected; /* seconds 0: nothing is; rank 0 */
+    expected_steps expected; /* seconds 0 if there is no prediction; rank 0 */
 } facts;
 
-/* Allocates the lists; numbers are NaN until they are observed. */
+/* Returns facts with allocated lists. Unknown numbers are NaN. */
 facts facts_open(const bench_case *c);
-/* Of a case that does not run: there are no lists. */
+/* Returns facts without lists, for a case that does not run. */
 facts facts_none(void);
 void facts_close(facts *f);
-/* Other lists of steps, of which the first entries are the old ones'. */
+/* Changes the length of the lists of steps, and keeps the old entries. */
 void facts_resize(facts *f, int64_t total);
-/* Adds what FP8 did in a step, all ranks': one entry a kind. Called once for each timed step, in their order; timed:
- * its number, from 0. */
+/* Adds the FP8 statistics of one step over all ranks, [FP8_KINDS]. timed: number of the timed step, from 0. Call it
+ * once for each timed step, in order. */
 void facts_add_fp8(facts *f, int64_t timed, const fp8_facts kind[FP8_KINDS]);
-/* Keeps the spans of one step, and what was idle in so many seconds: no operation ran, no transfer was waited for. On
- * the host, posting messages and adding what they brought count as idle. */
+/* Keeps the spans of one step, and computes the idle seconds of the timed steps, which took `seconds`: no operation
+ * ran, and nothing waited for a transfer. On the host, posting messages and summing received data count as idle. */
 void facts_add_time(facts *f, const machine *m, int64_t step, double seconds);

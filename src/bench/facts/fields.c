@@ -1,4 +1,4 @@
-/* The groups of fields, one after the other; values of fields; --fields. */
+/* Groups of fields, their values, and --fields. */
 #include "bench/facts/fields.h"
 #include "base/say.h"
 #include <math.h>
@@ -36,7 +36,7 @@ static int64_t extent_of(field_extent e, const case_result *r)
 int64_t field_rows(const field *f, const case_result *r) { return extent_of(f->per, r); }
 int64_t field_columns(const field *f, const case_result *r) { return extent_of(f->across, r); }
 
-/* NULL: the list is not there, since no step was timed. */
+/* Returns NULL if the list does not exist because no step was timed. */
 static const void *place_of(const field_group *g, const field *f, const case_result *r, int64_t i)
 {
     const char *at = (g->of_case ? (const char *)r->given : (const char *)r) + g->offset + f->offset;

@@ -1,27 +1,27 @@
-/* What a case is and what it leaves, as rows. A field's name, units and meaning stand here once; the record, the line
- * --json, --verbose and --fields fold these rows. A new result is a member of facts or figures, a row in case_fields.c
- * (one value) or part_fields.c (one a step, a rank, an operation, ...), and the line that fills it. */
+/* Settings and results of a case as rows. A field's name, units and meaning are written here once; the record, --json,
+ * --verbose and --fields use these rows. A new result is a member of facts or figures, a row in case_fields.c (one
+ * value) or part_fields.c (one per step, rank, operation, ...), and the line that fills it. */
 #pragma once
 #include "bench/facts/datum.h"
 #include "bench/facts/result.h"
 #include "plan/keys/keys.h"
 
-/* How a value lies in memory. */
+/* Type of a value in memory. */
 typedef enum {
     FIELD_REAL,    /* double */
-    FIELD_KNOWN,   /* double; 0: not known, which becomes not a number */
+    FIELD_KNOWN,   /* double; 0 means unknown and becomes NaN */
     FIELD_INTEGER, /* int */
     FIELD_COUNT,   /* int64_t */
     FIELD_BYTES,   /* size_t */
     FIELD_FLAG,    /* bool */
     FIELD_TEXT,    /* char [] */
     FIELD_NAME,    /* const char * */
-    FIELD_WORD,    /* something that .word puts into words */
-    FIELD_ROW,     /* nothing: the number of the row */
-    FIELD_LABEL    /* nothing: the number of the row, which .word puts into words */
+    FIELD_WORD,    /* any type that .word turns into words */
+    FIELD_ROW,     /* no memory: the number of the row */
+    FIELD_LABEL    /* no memory: the number of the row, in words by .word */
 } field_kind;
 
-/* What there is one value for. */
+/* Extent of a field: one value per case, per step, per rank, ... */
 typedef enum {
     PER_CASE,
     PER_STEP,
@@ -41,56 +41,55 @@ typedef enum {
 } field_extent;
 
 typedef struct {
-    const char *name, *units, *meaning; /* units as UDUNITS spells them where it can; NULL: of no number */
+    const char *name, *units, *meaning; /* units: UDUNITS spelling if it exists; NULL if not a number */
     field_kind kind;
-    field_extent per, across; /* across: columns of a table; PER_CASE: of none */
-    size_t offset, stride;    /* where the first value lies, and how far the next one is from it */
-    size_t column;            /* of a table in entries: how far the next column is; stride is from row to row */
-    bool record_only;         /* --json leaves it out */
-    bool listed;              /* at offset lies a pointer to a list; the value is at in_list in each of its entries */
+    field_extent per, across; /* across: columns of a table; PER_CASE if it is not a table */
+    size_t offset, stride;    /* offset of the first value; bytes from one row to the next */
+    size_t column;            /* bytes from one column to the next, if each entry of a list holds a row of a table */
+    bool record_only;         /* not in --json */
+    bool listed;              /* offset is that of a pointer to a list; in_list is the offset within an entry */
     size_t in_list;
     const char *(*word)(const void *value);
 } field;
 
-/* How a group stands in the object of --json: its fields beside those of other groups; as an object of its own; as an
- * object of one entry a row, named by the group's first field; not at all. */
+/* Form of a group in the object of --json: fields next to those of other groups; a separate object; an object with one
+ * entry per row, named by the group's first field; absent. */
 typedef enum { LINE_FLAT, LINE_OBJECT, LINE_ROWS, LINE_ABSENT } line_form;
 typedef struct {
-    const char *name; /* of the record's group; empty: attributes of the case */
+    const char *name; /* name of the group in the record; empty: attributes of the case */
     line_form line;
-    const char *signal, *axes[2]; /* what a viewer of the record draws; NULL: nothing */
-    bool of_case;                 /* offsets are of bench_case instead of case_result */
-    size_t offset;                /* added to those of the fields */
+    const char *signal, *axes[2]; /* what a viewer of the record plots, or NULL */
+    bool of_case;                 /* offsets are those of bench_case, not case_result */
+    size_t offset;                /* added to the offsets of the fields */
     const field *field;
     int fields;
 } field_group;
 
-/* Where a value lies that is in every entry of an array. */
+/* Place of a value that is in every entry of an array. */
 #define EACH(array, member)                                                                                            \
     .offset = offsetof(case_result, array[0] member), .stride = sizeof(((case_result *)0)->array[0])
-/* A list as the last members of its group. */
+/* The list of fields; the last members of a group. */
 #define FIELDS(list) .field = list, .fields = sizeof(list) / sizeof *(list)
 
-/* The groups of what a case has one value of; of what it has several of: for each step, rank, operation, check ... In
- * the order of --fields. */
+/* Groups of one value per case; groups of a value per step, rank, operation, ... In the order of --fields. */
 typedef struct {
     const field_group *group;
     int groups;
 } field_list;
 extern const field_list case_fields, part_fields;
 
-/* Of both lists, one after the other. */
+/* Number of groups in both lists; the i-th one; numbers of rows and columns of a field in a result. */
 int field_groups(void);
 const field_group *field_group_at(int i);
 int64_t field_rows(const field *f, const case_result *r);
 int64_t field_columns(const field *f, const case_result *r);
 
-/* The i-th, row by row; its text belongs to the result. */
+/* Returns value i, counted row by row. Its text belongs to the result. */
 datum field_value(const field_group *g, const field *f, const case_result *r, int64_t i);
-/* Of a group that stands in rows: is all of row i but its name zero? */
+/* Returns whether all values of row i are zero, except its name. For groups of LINE_ROWS. */
 bool field_row_is_zero(const field_group *g, const case_result *r, int64_t i);
-/* The effective value of a deck's key; its text lies in `room`. */
+/* Returns the value of a deck key that the case uses. A text is stored in `room`. */
 datum setting_value(key_id key, const bench_case *c, char room[KEY_TEXT]);
 
-/* For --fields. */
+/* Prints all fields: --fields. */
 void fields_print(void);

@@ -20,7 +20,6 @@ figures figures_none(const bench_case *c)
     return g;
 }
 
-/* The step of the slowest rank. */
 static double *slowest(const facts *f, int ranks)
 {
     double *seconds = allocate(f->total, sizeof *seconds, "step times");
@@ -40,7 +39,7 @@ int64_t steps_counted(const facts *f, const bench_case *c)
     return n;
 }
 
-/* The steps that count. */
+/* Uses only steps for which step_counts is true. */
 static void summarize_seconds(figures *g, const facts *f, const bench_case *c)
 {
     int64_t n = steps_counted(f, c), half = n / 2, i = 0;
@@ -95,7 +94,7 @@ static void summarize_speed(figures *g, const facts *f, const bench_case *c)
     g->days_per_trillion = c->proxy ? NAN : days_per_trillion(g->tokens_per_second);
 }
 
-/* Names the first device that was held back, and the first that does not tell. */
+/* Names the first throttled device, and the first whose clocks are unknown. */
 static void find_clocks(figures *g, const machine_device *d, int rank)
 {
     if (d->throttled && !g->throttled[0]) {
@@ -108,7 +107,7 @@ static void find_clocks(figures *g, const machine_device *d, int rank)
     }
 }
 
-/* Who stopped in the warm-up has not looked as the window began: that entry has no name. */
+/* If the run stopped in the warm-up, the devices were not read at the begin of the timed steps: the name is empty. */
 static void compare_devices(figures *g, const facts *f, int ranks)
 {
     const char *first = NULL;
@@ -133,8 +132,7 @@ bool paces_are_known(const facts *f, const bench_case *c)
     return c->backend == BACKEND_CUDA || f->load.threads == 1 || !load_is_crowded(&f->load);
 }
 
-/* A rank's own seconds of a step are those of computing without the run delay: a crowded processor is not the rank's.
- */
+/* A rank's own seconds of a step are computing minus run delay, which other processes cause. */
 static rank_pace *paces_of(const facts *f, const bench_case *c)
 {
     int ranks = c->layout.ranks;

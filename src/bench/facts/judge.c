@@ -46,7 +46,7 @@ static void judge_shadow(const shadow_report *s, const char *when, reasons *to)
                     when, s->worst_product, s->worst_comparison);
 }
 
-/* A fault that the check does not see is harmless only if the timed steps suffer the same. */
+/* The check covers the timed steps only if the fault struck the same operation in both. */
 static void judge_struck(const facts *f, reasons *to)
 {
     const check_result *c = &f->check;

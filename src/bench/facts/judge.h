@@ -1,6 +1,6 @@
-/* The verdict: PASSED or FAILED, and by the run rules VALID or NOT VALID, each with its reasons. */
+/* The verdict: PASSED or FAILED, and VALID or NOT VALID by the run rules, with reasons. */
 #pragma once
 #include "bench/facts/result.h"
 
-/* Fills r->ruling from the facts, the figures and the case; its stopped_by is given. */
+/* Fills r->ruling from facts, figures and case. The caller has set stopped_by. */
 void judge_case(case_result *r);

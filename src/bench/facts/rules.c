@@ -10,7 +10,7 @@
 
 enum { OUTLIERS_NAMED = 3 };
 
-/* What is set so that less is done, or something else, than in training. */
+/* Settings that make a step do less than training, or something else. */
 static void as_in_training(const case_result *r, reasons *to)
 {
     const bench_case *c = r->given;
@@ -60,7 +60,7 @@ static int64_t timed_steps(const case_result *r)
     return r->seen.completed > r->given->warmup ? steps_counted(&r->seen, r->given) : 0;
 }
 
-/* How many steps a soak takes is known only after it. */
+/* The number of steps of a soak is known only after it. */
 static void of_enough_steps(const case_result *r, reasons *to)
 {
     bool soak = r->given->minutes > 0.0, ran = r->seen.loss;
@@ -78,7 +78,7 @@ static void say_crowding(const host_load *l, reasons *to)
                 plural(l->node_ranks), l->threads, plural(l->threads), supply);
 }
 
-/* On devices the host only submits: its cores may be fewer than its threads. */
+/* With devices the host only submits operations, so it may have fewer cores than threads. */
 static void without_crowding(const case_result *r, reasons *to)
 {
     if (r->given->backend == BACKEND_HOST && load_is_crowded(&r->seen.load)) say_crowding(&r->seen.load, to);
@@ -94,7 +94,7 @@ static void without_throttling(const case_result *r, reasons *to)
                     r->figures.clocks_unknown);
 }
 
-/* A recipe's tensor groups lie within an NVLink domain; your own layout may do as it likes. */
+/* Only recipe layouts must keep tensor groups within an NVLink domain. */
 static void placed_as_the_recipe(const case_result *r, reasons *to)
 {
     char split[REASON_LENGTH];
@@ -107,7 +107,7 @@ static void without_preloads(const case_result *r, reasons *to)
     if (r->seen.preloaded[0]) reasons_add(to, "preloaded", r->seen.preloaded_rank, "preloaded: %s", r->seen.preloaded);
 }
 
-/* "outlier rank 1 on host: computes 203 % (+- 7) longer than 1 peer; 20 ms a step late". */
+/* Adds "outlier rank 1 on host: computes 203 % (+- 7) longer than 1 peer; 20 ms a step late". */
 static void name_outlier(const case_result *r, int rank, reasons *to)
 {
     const rank_pace *p = &r->figures.pace[rank];
@@ -123,7 +123,7 @@ static void name_outlier(const case_result *r, int rank, reasons *to)
         plural(p->peers), 1e3 * seconds / (double)timed_steps(r));
 }
 
-/* Returns the next slowest after one of that excess, or -1. */
+/* Returns the outlier with the largest excess below `before`, or -1. */
 static int next_outlier(const case_result *r, double before)
 {
     int worst = -1;
@@ -134,7 +134,6 @@ static int next_outlier(const case_result *r, double before)
     return worst;
 }
 
-/* The slowest first. */
 static void without_outliers(const case_result *r, reasons *to)
 {
     int rank = next_outlier(r, INFINITY);
@@ -150,7 +149,7 @@ static void with_equal_libraries(const case_result *r, reasons *to)
         reasons_add(to, "libraries", r->seen.libraries_rank, "libraries differ: %s", r->seen.libraries_differ);
 }
 
-/* Few steps have a few steps' spread. */
+/* With few steps, spread and drift mean little. */
 static void with_steady_steps(const case_result *r, reasons *to)
 {
     if (timed_steps(r) < LEAST_STEPS) return;
@@ -163,7 +162,7 @@ static void with_steady_steps(const case_result *r, reasons *to)
                     r->figures.drift, 1.0 / DRIFT_LIMIT, DRIFT_LIMIT);
 }
 
-/* Judges the means of all repeats. Only the last repeat has them. */
+/* Compares the means of all repeats, which only the last repeat has. */
 static void as_before(const case_result *r, reasons *to)
 {
     if (r->figures.repeated.spread > REPEATS_LIMIT)
@@ -171,7 +170,7 @@ static void as_before(const case_result *r, reasons *to)
                     r->figures.repeated.count, 100.0 * r->figures.repeated.spread, 100.0 * REPEATS_LIMIT);
 }
 
-/* A soak that nobody stops ends before its time only where the record has no room for more steps (bench/run/soak.h). */
+/* Without a stop, a soak is too short only if the record cannot hold more steps (bench/run/soak.h). */
 static void as_long_as_asked(const case_result *r, reasons *to)
 {
     double minutes = 0.0;
@@ -186,9 +185,9 @@ static void as_long_as_asked(const case_result *r, reasons *to)
             minutes, r->given->minutes, (long long)r->seen.completed, r->given->layout.ranks);
 }
 
-/* Training that diverged is no fault of the machine, since a deck may ask for any learning rate; but its numbers are
- * not those of training, and are compared with no other's. A model that knows nothing costs ln(vocabulary), an
- * untrained one little more: a loss of twice that comes of large logits that are wrong. */
+/* Divergence is not a fault of the machine, because a deck may set any learning rate, but the numbers are not those of
+ * training. A model without knowledge has a loss of ln(vocabulary), an untrained one little more. A loss of twice that
+ * needs large wrong logits. */
 static void with_sound_numbers(const case_result *r, reasons *to)
 {
     double first = r->seen.completed ? r->seen.loss[0] : 0.0,
@@ -221,55 +220,48 @@ static void to_its_end(const case_result *r, reasons *to)
 
 #define WORDS(limit) #limit
 #define SAY(limit) WORDS(limit)
-/* As in a table of markdown. names: those of the reasons that `apply` adds. foreseen: it follows from the deck alone.
- */
+/* Rows of the table that --rules prints. names: reasons that `apply` adds. The first FORESEEN rules follow from the
+ * deck alone. */
 static const struct {
     const char *names, *rule, *why, *remedy;
     void (*apply)(const case_result *, reasons *);
 } rules[] = {
-    { "check off, learning rate, tokens", "`check` is not `off`; learning rate above 0; tokens not all zeros",
-      "they do less than training does", "leave them out", as_in_training },
-    { "profiled",
-      "no key `profile`, no tool that `NVTX_INJECTION64_PATH` or `CUDA_INJECTION64_PATH` attaches, no NCCL trace of "
-      "calls",
-      "watching takes time", "run again without it", without_profilers },
-    { "developer key", "no key for developers (`--keys developer`) other than at its default",
-      "they are for tests of the program", "leave them out", without_keys_for_developers },
-    { "debug build", "no debug build", "it checks itself while it is timed", "`make` without `DEBUG=1`",
-      without_debugging },
-    { "idle ranks", "no idle ranks unless the deck gives the layout", "they flatter tokens/s per GPU",
-      "start as many ranks as the reason says", without_idle_ranks },
-    { "steps", SAY(LEAST_STEPS) " timed steps or more, without those after a checkpoint",
-      "a mean of fewer depends on single steps", "raise `steps`, or `checkpoint_every`", of_enough_steps },
-    { "oversubscribed", "no more threads than cores, or than a control group's quota",
-      "ranks that share wait for each other at random", "fewer ranks or threads", without_crowding },
-    { "throttled, clocks", "no throttled device, by NVML at both ends and once a second", "heat or power hold it back",
+    { "check off, learning rate, tokens", "`check` not `off`; learning rate above 0; tokens not all zeros",
+      "steps would do less than training", "remove the setting", as_in_training },
+    { "profiled", "no `profile` key, injected tool (`NVTX_INJECTION64_PATH`, `CUDA_INJECTION64_PATH`) or NCCL trace",
+      "profiling takes time", "run without it", without_profilers },
+    { "developer key", "developer keys (`--keys developer`) at their defaults", "they are for tests", "remove it",
+      without_keys_for_developers },
+    { "debug build", "no debug build", "it checks itself while timed", "`make` without `DEBUG=1`", without_debugging },
+    { "idle ranks", "no idle ranks, unless the deck sets the layout", "they inflate tokens/s per GPU",
+      "start the number in the reason", without_idle_ranks },
+    { "steps", "at least " SAY(LEAST_STEPS) " timed steps, except those after a checkpoint",
+      "fewer give no reliable mean", "raise `steps` or `checkpoint_every`", of_enough_steps },
+    { "oversubscribed", "on the host: no more threads than cores or quota", "ranks wait at random",
+      "fewer ranks or threads", without_crowding },
+    { "throttled, clocks", "no throttled device in NVML's samples", "heat or power limits it",
       "cooling, power limit; install NVML", without_throttling },
     { "outlier",
-      "no rank whose computing takes 10 % longer than its peers', beyond three standard errors; ranks of "
-      "several threads on shared cores are not judged",
-      "all others wait for it", "the reason names rank, host and device", without_outliers },
-    { "preloaded", "no preloaded library that defines a called function of libc's clocks, MPI, oneDNN, CUDA or NCCL",
-      "it may change time or work; others are only named", "start without it", without_preloads },
-    { "placement", "tensor groups within an NVLink domain, by NVML (a node where it names none), in a recipe's layout",
-      "the recipe's are", "block distribution: the reason names the option", placed_as_the_recipe },
-    { "libraries", "equal libraries on all ranks", "else nobody knows what was measured",
-      "the reason names rank and library", with_equal_libraries },
+      "no rank computes 10 % longer than its peers, beyond three standard errors; not judged: several threads on "
+      "shared cores",
+      "all others wait for it", "see the reason", without_outliers },
+    { "preloaded", "no preloaded library that replaces functions of clocks, MPI, oneDNN, CUDA or NCCL",
+      "it may change times or work", "run without it", without_preloads },
+    { "placement", "recipe's layout: tensor groups within an NVLink domain, or node if NVML reports none",
+      "as published", "see the reason", placed_as_the_recipe },
+    { "libraries", "equal libraries on all ranks", "unclear what ran", "see the reason", with_equal_libraries },
     { "spread, drift",
-      "p90 / p10 of the step times at most " SAY(SPREAD_LIMIT) "; median of the last half / first half "
-                                                               "within 1/" SAY(DRIFT_LIMIT) " to " SAY(DRIFT_LIMIT),
-      "undisturbed steps differ by a few percent; what still warms "
-      "up has no speed yet",
-      "other jobs, network, power limits; give `warmup`; soak with `minutes`", with_steady_steps },
-    { "repeats", "largest mean of `repeats` at most " SAY(REPEATS_LIMIT) " above the smallest, judged with the last",
-      "one run alone proves little", "more steps", as_before },
-    { "soak", "a soak as long as `minutes`", "what heats up slowly shows late", "fewer `minutes` if the reason says so",
-      as_long_as_asked },
+      "p90 / p10 of step times at most " SAY(SPREAD_LIMIT) "; median of last half / first half "
+                                                           "1/" SAY(DRIFT_LIMIT) " to " SAY(DRIFT_LIMIT),
+      "undisturbed steps vary little; warm-up changes the speed",
+      "other jobs, network, power limits; `warmup`; soak with `minutes`", with_steady_steps },
+    { "repeats", "largest / smallest mean of `repeats` at most 1 + " SAY(REPEATS_LIMIT) ", judged with the last",
+      "one run proves little", "more steps", as_before },
+    { "soak", "a soak lasts `minutes`", "slow heating shows late", "see the reason", as_long_as_asked },
     { "numbers, collapse, divergence",
-      "loss and norm finite, no gradient zero, loss at most twice an untrained model's",
+      "finite loss and norm, no zero gradient, loss at most twice an untrained model's",
       "broken training needs less power", "the recipe's learning rate", with_sound_numbers },
-    { "failed, interrupted", "the case came to its end and PASSED", "its steps are not those of the whole case",
-      "the reason says why", to_its_end },
+    { "failed, interrupted", "complete and PASSED", "steps are missing or wrong", "see the reason", to_its_end },
 };
 enum { FORESEEN = 6, RULES = sizeof rules / sizeof *rules };
 

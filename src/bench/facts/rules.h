@@ -1,30 +1,29 @@
-/* The run rules: what a VALID result may not have, and which result is comparable with a published one. VALID
- * depends on the version of the rules. validation/RULES.md has what rules_print prints; validation/validate/rules.py
- * derives them again from the record. Whoever changes a rule or a limit changes all three, and the version. */
+/* The run rules: what makes a result NOT VALID, and which results are comparable with published ones. The ruling
+ * depends on the version of the rules. validation/RULES.md contains the output of rules_print;
+ * validation/validate/rules.py applies the rules to the record. Change a rule or limit in all three places, and raise
+ * the version. */
 #pragma once
 #include "bench/facts/result.h"
 
-/* A change of a rule or a limit raises the second number. */
+/* Raise the second number when a rule or limit changes. */
 #define RULES_VERSION "xgsw-2.5"
-/* A mean of fewer steps depends on single ones, and a tenth of fewer is no step. */
+/* The mean of fewer steps depends on single steps, and a percentile needs at least ten. */
 #define LEAST_STEPS 10
-/* The limit of the 90th over the 10th percentile of the step times. An undisturbed machine stays within a few percent,
- * so something disturbed steps that differ by a fifth. */
+/* Largest ratio of the 90th to the 10th percentile of step times. Undisturbed machines vary by a few percent, so a
+ * ratio of 1.2 shows a disturbance. */
 #define SPREAD_LIMIT 1.2
-/* Of the medians of the window's halves, either way: what still warms up or slows down by a tenth within the window has
- * no speed yet, and a longer run would tell another. */
+/* Largest ratio of the medians of the two halves of the timed steps, either way. A larger change shows that the machine
+ * still warms up or slows down, and that a longer run would give another speed. */
 #define DRIFT_LIMIT 1.1
 
-/* Largest over smallest mean of the repeats, less 1: a speed that is accepted less 5 % must be repeatable within as
- * much.
- */
+/* Largest / smallest mean of the repeats - 1. A speed accepted with a tolerance of 5 % must repeat within 5 %. */
 #define REPEATS_LIMIT 0.05
 
-/* Adds a reason for every rule that a case breaks whatever machine it runs on. */
+/* Adds a reason for each rule that the deck alone breaks, on any machine. */
 void rules_foresee(const bench_case *c, reasons *to);
-/* Adds a reason for every rule that the case breaks; of r the ruling's fails and stopped_by are known. */
+/* Adds a reason for each broken rule. The caller has set fails and stopped_by of r's ruling. */
 void rules_apply(const case_result *r, reasons *to);
-/* Prints all rules as a table of markdown: --rules. */
+/* Prints all rules as a Markdown table: --rules. */
 void rules_print(void);
-/* Sets whether the result, whose verdict is known, is comparable with a published one, and with which, or why not. */
+/* Sets whether the judged result is comparable with a published one, and with which, or why not. */
 void rules_compare(case_result *r);

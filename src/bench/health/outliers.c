@@ -1,11 +1,11 @@
-/* Ranks beside their peers. */
+/* Comparison of ranks with their peers. */
 #include "bench/health/outliers.h"
 #include "base/memory.h"
 #include "bench/health/statistics.h"
 #include <math.h>
 
-/* LIMIT: see validation/measured/slow-host.txt for the spread of clean runs. ERRORS: standard errors of nine degrees of
- * freedom; by chance one comparison in 130 exceeds three of them, and then has to exceed the limit, too. */
+/* LIMIT: validation/measured/slow-host.txt has the spread of clean runs. ERRORS: number of standard errors, with nine
+ * degrees of freedom. By chance one comparison in 130 exceeds three of them, and must still exceed the limit. */
 static const double LIMIT = 0.1, ERRORS = 3.0, WORK_ALIKE = 0.01;
 
 static bool alike(double a, double b) { return fabs(a - b) <= WORK_ALIKE * fmax(a, b); }
@@ -17,10 +17,10 @@ static bool are_peers(const rank_pace *a, const rank_pace *b)
 /* Ranks of one kind of work. */
 typedef struct {
     int count, *rank;
-    double *sorted; /* their seconds of a step */
+    double *sorted; /* seconds of these ranks in one step, sorted */
 } kind;
 
-/* Those whose work is that of `first`, which comes first among them, and that are of no other kind. */
+/* Lists the ranks with the same work as `first`, the lowest of them, that are not listed yet. */
 static void list_kind(rank_pace *pace, int ranks, int first, kind *k)
 {
     k->count = 0;
@@ -29,19 +29,19 @@ static void list_kind(rank_pace *pace, int ranks, int first, kind *k)
     for (int i = 0; i < k->count; i++) pace[k->rank[i]].peers = k->count - 1;
 }
 
-/* Of n sorted numbers without the one at `place`. */
+/* Returns the median of n sorted numbers without the one at `place`. */
 static double median_of_others(const double *sorted, int n, int place)
 {
     int low = (n - 2) / 2, high = (n - 1) / 2;
     return 0.5 * (sorted[low + (low >= place)] + sorted[high + (high >= place)]);
 }
 
-/* What a rank's blocks add up to. */
+/* Sums of one rank over each block. */
 typedef struct {
     double own[BLOCKS], peers[BLOCKS];
 } block_sums;
 
-/* own: of all ranks, in a step of that block. */
+/* own: seconds of all ranks in a step of that block. */
 static void add_step(const kind *k, const double *own, int block, block_sums *sums)
 {
     for (int i = 0; i < k->count; i++) k->sorted[i] = own[k->rank[i]];

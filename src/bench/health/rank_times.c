@@ -1,4 +1,4 @@
-/* Tables of steps x ranks, from one row of each rank after another. */
+/* Tables of steps x ranks, made from rows that are gathered from all ranks. */
 #include "bench/health/rank_times.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The axes of groups that transfer (parallel/mesh.c), and the table of what was waited for on them. */
+/* Axes of groups with transfers (parallel/mesh.c), and the table of the waits for each. */
 static const struct {
     const char *axis;
     rank_table exposed;
@@ -17,7 +17,7 @@ static const struct {
                               { "pipeline", RANK_EXPOSED_PIPELINE }, { "gradient", RANK_EXPOSED_GRADIENT },
                               { "model", RANK_EXPOSED_ALL },         { "all", RANK_EXPOSED_ALL } };
 
-/* Rows of a rank: its steps, the tables, then its seconds in collectives on each axis. */
+/* Rows of a rank: step times, tables, then seconds in collectives on each axis. */
 enum { ROW_TABLES = 1, ROW_COLLECTIVES = ROW_TABLES + RANK_TABLES, ROWS = ROW_COLLECTIVES + GATHERED_AXES };
 
 static const char TIMES[] = "the times of ranks";
@@ -85,7 +85,7 @@ own_times times_of_rank(machine *m, const tally *timed, const double *step, int6
     return t;
 }
 
-/* A row of each rank, [ranks, steps], becomes a table [steps, ranks]; NaN: the step did not end. */
+/* Makes a table [steps, ranks] of one row of each rank, [ranks, steps]. Steps that did not complete become NaN. */
 static double *table_of(const double *all, int64_t steps, int64_t completed, int ranks)
 {
     double *table = allocate(steps * ranks, sizeof *table, TIMES);
@@ -94,8 +94,8 @@ static double *table_of(const double *all, int64_t steps, int64_t completed, int
     return table;
 }
 
-/* Adds to the table of lateness by how much longer another member was in an axis's collectives.
- * in: [ranks, steps]. A number that is no rank is left out: a gather went wrong, and the watch ends the run. */
+/* Adds the lateness in an axis's collectives: the group's longest time minus the rank's own. in: [ranks, steps]. Skips
+ * an invalid rank number: then a gather went wrong, and the watch ends the run. */
 static void add_lateness(const rank_times *x, int axis, const double *in, int64_t steps, int ranks)
 {
     double *longest = allocate(ranks, sizeof *longest, TIMES);

@@ -1,4 +1,4 @@
-/* Counters count from a rank's first sample, so its last one has the sums of the window. */
+/* Counters start at a rank's first sample, so its last sample has the totals. */
 #include "bench/health/samples.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -8,18 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a rank brings beside its samples. */
+/* Data that a rank sends with its samples. */
 typedef struct {
     int64_t count;
-    int cores;    /* of its node */
-    double began; /* when its seconds began, by rank 0's clock */
+    int cores;    /* cores of its node */
+    double began; /* begin of its seconds, by rank 0's clock */
 } share;
 
 enum { ROUND_TRIPS = 8 };
 
-/* Returns by how much this rank's clock is ahead of rank 0's. Rank 0 reads its clock after all ranks have read theirs,
- * and sends it back: a rank's error is at most half of its fastest round trip, some 10 microseconds times the logarithm
- * of the ranks. Clocks of a node are one. Collective over the world. */
+/* Returns how much this rank's clock is ahead of rank 0's. Rank 0 reads its clock after all ranks have read theirs, and
+ * sends the time back. The error is at most half of the fastest round trip, about 10 microseconds times the logarithm
+ * of the number of ranks. Ranks of a node share a clock. Collective over the world. */
 static double clock_ahead(void)
 {
     double least = -INFINITY, most = INFINITY;
@@ -35,7 +35,8 @@ static double clock_ahead(void)
     return world_on_node(0) ? 0.0 : 0.5 * (least + most);
 }
 
-/* Rank by rank; each has sent as many as the one that has most. last: of each rank, NULL where it tells no rate. */
+/* Lists the samples by rank. Each rank sent `most` entries. last: last sample of each rank, NULL if too short for
+ * rates. */
 static void list_samples(sample_set *all, const machine_sample *sent, int64_t most, const share *of,
                          const machine_sample **last)
 {
@@ -47,7 +48,7 @@ static void list_samples(sample_set *all, const machine_sample *sent, int64_t mo
     }
 }
 
-/* Of the nodes' first ranks, which alone look at packages. */
+/* Only the first rank of a node reads the packages. */
 static double package_joules(const machine_sample *const *last, int ranks)
 {
     double sum = 0.0;
@@ -70,7 +71,7 @@ static void add_energy(sample_set *all, machine_kind kind, const machine_sample 
     if (!isnan(all->joules)) all->method = devices ? "NVML's counters of whole boards" : "RAPL's counters of packages";
 }
 
-/* What kept the cores of a node busy beside its ranks. */
+/* Returns the cores of a node that were busy with other processes than its ranks. */
 static double others_on(int node, const machine_sample *const *last, int ranks)
 {
     double cores = last[node] ? last[node]->busy_seconds / last[node]->seconds : NAN;
@@ -89,13 +90,13 @@ static void add_others(sample_set *all, const share *of, const machine_sample *c
     }
 }
 
-/* Rates have been found, for which seconds count from a rank's own first sample. */
+/* Call it after the rates: they need seconds since the rank's own first sample. */
 static void count_from(sample_set *all, const share *of, double window)
 {
     for (int64_t i = 0; i < all->count; i++) all->list[i].now.seconds += of[all->list[i].rank].began - window;
 }
 
-/* On rank 0. */
+/* Computes the results on rank 0. */
 static void fold(sample_set *all, const sampled *x, const machine_sample *sent, const share *of)
 {
     int64_t most = 0;
@@ -110,7 +111,7 @@ static void fold(sample_set *all, const sampled *x, const machine_sample *sent, 
     free(last);
 }
 
-/* Each rank brings as many as the one that has most. */
+/* All ranks send the same number of samples, the maximum over ranks. */
 static void gather(sample_set *all, const sampled *x, const sample_report *own)
 {
     double most = (double)own->count;

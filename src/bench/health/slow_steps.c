@@ -1,4 +1,4 @@
-/* Slow steps. */
+/* Search for slow steps. */
 #include "bench/health/slow_steps.h"
 #include "base/memory.h"
 #include <stdio.h>
@@ -7,10 +7,10 @@
 typedef struct {
     const rank_times *times;
     int ranks;
-    const double *step, *mean; /* mean: [ranks + 1] busy seconds of a timed step */
+    const double *step, *mean; /* mean: [ranks + 1] mean busy seconds of the timed steps */
 } look;
 
-/* Rank number `ranks` stands for all of them, which take as long as the step. */
+/* Rank number `ranks` stands for all ranks together: its busy time is the step time. */
 static double busy_seconds(const look *l, int64_t step, int rank)
 {
     int64_t i = step * l->ranks + rank;

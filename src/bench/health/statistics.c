@@ -1,4 +1,4 @@
-/* Of step times. */
+/* Statistics of step times. */
 #include "bench/health/statistics.h"
 #include "base/memory.h"
 #include <math.h>

@@ -1,15 +1,14 @@
-/* Of step times. */
+/* Statistics of step times. */
 #pragma once
 #include <stdint.h>
 
-/* In ascending order; not-a-numbers anywhere. */
+/* Sorts in ascending order. The positions of NaN are undefined. */
 void sort_numbers(double *x, int64_t n);
-/* Index of x, which is among n numbers in ascending order. */
+/* Returns the index of x, which is one of n numbers in ascending order. */
 int64_t place_in(const double *sorted, int64_t n, double x);
-/* Of n > 0 numbers in ascending order the one below which the part q of them lies, 0 to 1, linear between neighbours.
- */
+/* Returns the quantile q (0 to 1) of n > 0 numbers in ascending order, linear between neighbours. */
 double quantile(const double *sorted, int64_t n, double q);
-/* Of n numbers in any order, of an even count the mean of the middle two; NaN of none. */
+/* Returns the median of n numbers in any order; NaN if n is 0. */
 double median_of(const double *x, int64_t n);
-/* Of the last `last` of n > 0, or of all. */
+/* Returns the mean of the last `last` of n > 0 numbers, or of all if there are fewer. */
 double mean_of_last(const double *x, int64_t n, int64_t last);

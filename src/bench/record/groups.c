@@ -1,4 +1,4 @@
-/* The rows of the fields as attributes and datasets. */
+/* Writes the fields as attributes and datasets. */
 #include "bench/record/groups.h"
 #include "base/memory.h"
 #include "bench/facts/fields.h"
@@ -35,7 +35,7 @@ static void write_attributes(writer *w, const char *group, const field_group *g,
         writer_attribute(w, group, f->name, field_value(g, f, r, 0));
 }
 
-/* One that plots by itself is an NXdata with a signal and axes. */
+/* A group that viewers can plot is an NXdata with a signal and axes. */
 static void write_group(writer *w, const char *path, const field_group *g, const case_result *r)
 {
     writer_group(w, path, g->signal ? "NXdata" : "NXcollection");

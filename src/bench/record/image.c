@@ -1,12 +1,11 @@
-/* HDF5's file-image callbacks, around malloc. */
+/* Memory callbacks for HDF5's file images. */
 #include "bench/record/image.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { IMAGE_INCREMENT = 1 << 18 };
-/* Superblock of version 2 and 3 (HDF5 file format 3.0, section II.A): where the consistency flags and the
- * end-of-file address lie. */
+/* Offsets in a superblock of version 2 or 3 (HDF5 file format 3.0, section II.A). */
 enum { SUPERBLOCK_VERSION = 8, SUPERBLOCK_FLAGS = 11, SUPERBLOCK_END = 28, SUPERBLOCK_BYTES = 48 };
 
 static void *image_allocate(size_t size, H5FD_file_image_op_t operation, void *data)
@@ -18,7 +17,7 @@ static void *image_allocate(size_t size, H5FD_file_image_op_t operation, void *d
     return i->bytes;
 }
 
-/* On failure HDF5 keeps what it has. */
+/* On failure HDF5 keeps the old memory. */
 static void *image_resize(void *bytes, size_t size, H5FD_file_image_op_t operation, void *data)
 {
     (void)operation;
@@ -38,7 +37,7 @@ static herr_t image_give(void *bytes, H5FD_file_image_op_t operation, void *data
     return 0;
 }
 
-/* Lists are copied inside HDF5, the image is one. */
+/* HDF5 copies lists, but all copies share one image. */
 static void *image_share(void *data) { return data; }
 static herr_t image_release(void *data)
 {

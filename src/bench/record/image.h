@@ -1,18 +1,17 @@
-/* The memory that an HDF5 file lives in while it is written: HDF5 never sees the disk, so a full disk or a limit
- * cannot strike inside the library, and the bytes taken after H5Fclose carry no "open" flag. The door to HDF5's file
- * drivers. */
+/* Memory of an HDF5 file. HDF5 never writes to the disk, so a full disk or a limit cannot cause an error inside the
+ * library, and the bytes after H5Fclose have no "open" flag. Only image.c uses HDF5's file drivers. */
 #pragma once
 #include <hdf5.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 typedef struct {
-    unsigned char *bytes; /* HDF5's while the file is open; ours once it is closed */
+    unsigned char *bytes; /* owned by HDF5 while the file is open, then by us */
     size_t capacity;
-    bool closed; /* HDF5 gave the bytes away */
+    bool closed; /* HDF5 has returned the bytes */
 } image;
 
-/* Makes a file-access list keep its file in `i`. Negative on failure, as HDF5 calls are. */
+/* Makes a file-access list keep its file in `i`. Negative on failure, as in HDF5. */
 herr_t image_install(hid_t access, image *i);
-/* Length of the closed file, from its superblock; 0 if this is no closed file of the expected format. */
+/* Returns the length of the closed file, from its superblock; 0 if it is not a closed file of the expected format. */
 size_t image_length(const image *i);

@@ -1,4 +1,4 @@
-/* What a kill cuts off is the end of the last entry, which its check word tells. */
+/* A kill cuts off the end of the last entry; then its check word does not match. */
 #include "bench/record/journal.h"
 #include "base/fail.h"
 #include "base/sha256.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
-/* One call writes 2,147,479,552 bytes at most, and fewer on a disk that becomes full: the next one says so. */
+/* One call writes at most 2,147,479,552 bytes, and fewer if the disk becomes full; then the next call fails. */
 static bool write_parts(int file, struct iovec part[2])
 {
     while (part[0].iov_len + part[1].iov_len) {
@@ -47,7 +47,7 @@ static bool append(const record_place *p, journal_kind kind, const void *bytes, 
     return write_parts(p->file, part);
 }
 
-/* The piece is complete: false and a sentence if it cannot be written. */
+/* Closes the piece and appends it. On failure returns false and writes a reason. */
 static bool append_piece(const record_place *p, writer *w, char *reason, size_t length)
 {
     void *bytes;
@@ -63,7 +63,7 @@ static bool append_piece(const record_place *p, writer *w, char *reason, size_t 
     return written;
 }
 
-/* A limit on the size of files is an error of a write, too. */
+/* SIGXFSZ is ignored, so a limit on file sizes becomes an error of writev. */
 static bool open_journal(void **state, const run_source *run, char *reason, size_t length)
 {
     static const char begin[] = JOURNAL_BEGIN;
@@ -88,7 +88,7 @@ static void end_piece(const record_place *p, writer *w)
     if (!append_piece(p, w, reason, sizeof reason)) FAIL_STATUS(STATUS_RECORD, "journal: %s", reason);
 }
 
-/* INTERRUPTED is the verdict if the run is killed. */
+/* The recorded verdict is INTERRUPTED, in case the run is killed. */
 static void begin_case(void *state, const bench_case *c)
 {
     const record_place *p = state;
@@ -123,7 +123,7 @@ static void end_case(void *state, const case_result *r)
     end_piece(p, w);
 }
 
-/* The record holds everything, or no case has run: one that cannot be written ends the run before. */
+/* The journal is not needed: the record has everything, or no case ran. A failed record has ended the run before. */
 static void end_run(void *state, const run_source *run, const final_counts *n)
 {
     (void)run;

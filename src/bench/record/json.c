@@ -1,5 +1,5 @@
-/* What scripts read of a case: the line "XGSW_RESULT {...}", which is short, and, with --json, one object of all keys
- * of the deck and all fields, or of what a dry run knows. A number that is none is null. */
+/* Output for scripts: the short line "XGSW_RESULT {...}"; with --json, an object of all keys and fields of a case; in a
+ * dry run, an object of the forecast. A number that is not finite becomes null. */
 #include "bench/record/json.h"
 #include "base/fail.h"
 #include "base/say.h"
@@ -25,7 +25,7 @@ static void write_text(FILE *to, const char *s)
     fprintf(to, "\"");
 }
 
-/* In as few digits as give the same number back. */
+/* Writes 15 digits if they give the same number back, otherwise 17. */
 static void write_real(FILE *to, double x)
 {
     char text[32];
@@ -54,7 +54,7 @@ static void write_list(FILE *to, const field_group *g, const field *f, const cas
     fprintf(to, "]");
 }
 
-/* Writes row i where the group stands in rows; the field that names the row stands before them. */
+/* Writes row i of a group with rows, without the first field, which names the row. */
 static void write_fields(FILE *to, const field_group *g, const case_result *r, int64_t i, const char *comma)
 {
     bool rows = g->line == LINE_ROWS;
@@ -98,7 +98,6 @@ void json_keys(FILE *to, const bench_case *c)
     }
 }
 
-/* Writes all keys and fields. */
 static void write_case(FILE *to, const case_result *r, const record_place *place)
 {
     (void)place;
@@ -119,7 +118,7 @@ void json_number(FILE *to, const char *name, double x)
     write_real(to, x);
 }
 
-/* Writes what most scripts ask for: at most 600 bytes where the record's name has no more than 100. */
+/* Writes what most scripts need: at most 600 bytes if the record's name has at most 100. */
 static void write_brief(FILE *to, const case_result *r, const record_place *place)
 {
     const bench_case *c = r->given;
@@ -155,7 +154,7 @@ static void write_reasons(FILE *to, const case_result *r)
 void json_foresee(FILE *to, const foreseen_case *f)
 {
     const bench_case *c = f->result->given;
-    /* The published cell that it is, or is scaled from. */
+    /* cell of the same layout, or the one from which it is scaled */
     const recipe_row *row = recipe_origin(c, f->device);
     json_keys(to, c);
     for (int i = 0; i < field_groups(); i++)
@@ -176,7 +175,7 @@ void json_foresee(FILE *to, const foreseen_case *f)
 
 typedef void case_writer(FILE *to, const case_result *r, const record_place *place);
 
-/* Returns what `write` writes of a case; the caller frees it. */
+/* Returns the text that `write` writes for a case; owned by the caller. */
 static char *text_of_case(case_writer *write, const case_result *r, const record_place *place)
 {
     char *text = NULL;
@@ -189,7 +188,7 @@ static char *text_of_case(case_writer *write, const case_result *r, const record
 
 /* ---- the file of --json ---- */
 
-/* Do both paths lead to one file that exists? */
+/* Returns whether both paths lead to the same existing file. */
 static bool is_same_file(const char *a, const char *b)
 {
     struct stat of_a, of_b;
@@ -207,7 +206,7 @@ FILE *json_open(const char *name, const char *deck_path, char *reason, size_t le
 
 void json_close(FILE *to)
 {
-    if (!to || to == stdout) return; /* base/say.h knows whether stdout was written */
+    if (!to || to == stdout) return; /* base/say.h checks errors of stdout */
     bool failed = ferror(to);
     if (fclose(to) != 0 || failed)
         FAIL_STATUS(STATUS_RECORD, "the file of --json or --timeline could not be written: %s", strerror(errno));
@@ -253,7 +252,7 @@ static bool open_line(void **state, const run_source *run, char *reason, size_t 
     return true;
 }
 
-/* One write: a launcher that is told to stop takes the whole line, or nothing. */
+/* One write, so that a stopped launcher passes on the whole line or nothing. */
 static void say_brief(void *state, const case_result *r)
 {
     char *text = text_of_case(write_brief, r, state);

@@ -1,30 +1,31 @@
-/* One object a case, for scripts: of a run by its sink (bench/facts/sink.h), of a dry run here. */
+/* One JSON object per case for scripts. A run writes it with a sink (bench/facts/sink.h), a dry run with
+ * json_foresee. */
 #pragma once
 #include "bench/facts/accept.h"
 #include <stdio.h>
 
-/* What a dry run knows of a case. */
+/* Results of a dry run. */
 typedef struct {
-    case_result *result;          /* the case, and why it is NOT VALID and NOT ACCEPTED whatever it computes */
-    char expected[EXPECTED_TEXT]; /* the speed that the deck expects, in words; empty: none */
-    double memory_bytes;          /* of the rank that needs most; NaN: not known */
+    case_result *result; /* the case, and its reasons for NOT VALID and NOT ACCEPTED that no result can change */
+    char expected[EXPECTED_TEXT]; /* expected speed in words; empty if none */
+    double memory_bytes;          /* of the rank that needs most; NaN if unknown */
     const char *device;
     double device_bytes;
-    double seconds;   /* of all its steps and repeats, at least; NaN: not known */
-    int64_t messages; /* of rank 0 in a step */
+    double seconds;   /* lower bound for all steps and repeats; NaN if unknown */
+    int64_t messages; /* rank 0's messages in one step */
 } foreseen_case;
 
-/* Opens the file of --json for writing; "-" is stdout. NULL and a sentence in reason: it cannot be written, or is the
- * deck. */
+/* Opens the file of --json for writing; "-" is stdout. Returns NULL and writes a reason if it fails, or if the file is
+ * the deck. */
 FILE *json_open(const char *name, const char *deck_path, char *reason, size_t length);
-/* Likewise in a run, where the name may not be that of the record's journal either. */
+/* Does the same in a run, where the file must not be the record or its journal. */
 FILE *json_open_in_run(const char *name, const run_source *run, char *reason, size_t length);
-/* Closes it unless it is stdout or NULL, and fails if it could not be written. */
+/* Closes the file, unless it is stdout or NULL. Ends the program if writing failed. */
 void json_close(FILE *to);
-/* Writes the beginning of an object: all keys of the case with the values that it uses. */
+/* Writes the beginning of an object: all keys of the case with their values. */
 void json_keys(FILE *to, const bench_case *c);
-/* Writes one more member of an object. A number that is not finite is null. */
+/* Writes one more member. A number that is not finite becomes null. */
 void json_word(FILE *to, const char *name, const char *word);
 void json_number(FILE *to, const char *name, double x);
-/* Writes all keys of the case with the values that it uses, what follows from them, and the forecast. */
+/* Writes all keys of the case with their values, the settings that follow from them, and the forecast. */
 void json_foresee(FILE *to, const foreseen_case *f);

@@ -1,5 +1,4 @@
-/* A run holds its name by a lock on the journal beside the record, which the kernel lets go when the process ends,
- * however that comes. */
+/* A lock on the journal reserves the names. The kernel releases the lock when the process ends, in any way. */
 #include "bench/record/place.h"
 #include "bench/record/reader.h"
 #include <errno.h>
@@ -11,7 +10,7 @@
 #include <unistd.h>
 
 enum { MOST_NAMES = 100000 };
-/* TRY_AGAIN: what stood there is gone, or has been moved. */
+/* TRY_AGAIN: the file has been removed or renamed. */
 typedef enum { TAKEN, TRY_AGAIN, ANOTHER_RUN, REFUSED } attempt;
 
 typedef struct {
@@ -19,7 +18,7 @@ typedef struct {
     size_t length;
 } sentence;
 
-/* Always false. */
+/* Returns false. */
 static bool refuse(const sentence *s, const char *path, const char *why)
 {
     snprintf(s->text, s->length, "%s %s", path, why);
@@ -32,7 +31,7 @@ static bool refuse_errno(const sentence *s, const char *verb, const char *path)
     return false;
 }
 
-/* A run before may have left an empty file there, or a script made one: nothing is lost with it. */
+/* An empty file may be replaced: an earlier run or a script may have left it. */
 static bool may_replace(const char *path, const sentence *s)
 {
     struct stat present;
@@ -51,7 +50,7 @@ static bool exists(const char *path)
     return lstat(path, &present) == 0;
 }
 
-/* gsw.h5 -> gsw-1.h5; a name without an end gets the number behind it. False: too long. */
+/* gsw.h5 -> gsw-1.h5; without an extension, the number is appended. Returns false if the name is too long. */
 static bool number_name(char out[PLACE_LENGTH], const char *path, int number)
 {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path, *dot = strrchr(base, '.');
@@ -79,7 +78,7 @@ void place_end(char out[PLACE_LENGTH + PLACE_END], const char *record, const cha
     snprintf(out, PLACE_LENGTH + PLACE_END, "%.*s%s", (int)(ends ? length - 3 : length), record, end);
 }
 
-/* A signature or a verdict alone belongs to a record that has been removed. */
+/* A signature or verdict without a record belongs to a deleted record, so the name is not free. */
 static bool is_free(const char *record)
 {
     char verdict[PLACE_LENGTH + PLACE_END];
@@ -87,7 +86,8 @@ static bool is_free(const char *record)
     return !exists(record) && !exists(verdict) && !exists_beside(record, ".journal") && !exists_beside(record, ".sig");
 }
 
-/* A second name for the file, the first that is free; false and errno. A file system that has no links renames. */
+/* Gives the file a second name, the first that is free. If the file system has no links, renames it instead. On failure
+ * returns false and sets errno. */
 static bool name_anew(const char *path, bool (*number_it)(char *, const char *, int), char name[PLACE_LENGTH])
 {
     for (int number = 1; number < MOST_NAMES; number++) {
@@ -108,7 +108,7 @@ static bool is_journal(int file)
     return got > 0 && memcmp(begin, JOURNAL_BEGIN, (size_t)got) == 0;
 }
 
-/* Of a run that no longer lives. */
+/* Sets aside the journal of a run that is no longer alive. */
 static attempt set_aside(record_place *p, const sentence *s)
 {
     char name[PLACE_LENGTH];
@@ -121,8 +121,7 @@ static attempt set_aside(record_place *p, const sentence *s)
     return TRY_AGAIN;
 }
 
-/* A lock that is refused by a file system which has none leaves an empty journal to whoever made it, and any other to a
- * run that may still live. */
+/* Some file systems have no locks. There, an empty journal is taken, and any other may belong to a running program. */
 static attempt look_at_journal(record_place *p, int file, const sentence *s)
 {
     struct stat opened, named;
@@ -175,7 +174,7 @@ bool place_take(record_place *p, const char *asked, char *reason, size_t length)
     return p->none || a == TAKEN;
 }
 
-/* Renames a file that belongs to the record. One of the new name is not replaced. */
+/* Renames a file that belongs to the record, but does not replace a file of the new name. */
 static bool take_along(const char *old, const char *new, const sentence *s)
 {
     if (!exists(old)) return true;

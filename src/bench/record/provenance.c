@@ -1,4 +1,4 @@
-/* What is not there to be read is recorded as "n/a": a reader finds every name in every record. */
+/* Unknown texts are recorded as "n/a", so every record has every name. */
 #include "bench/record/provenance.h"
 #include "base/build_info.h"
 #include "base/fail.h"
@@ -24,8 +24,8 @@ struct provenance {
     char *command_line;
 };
 
-/* What steers MPI, threads, devices and the batch system, and what never is recorded: SLURM_JWT and the keys of Open
- * MPI's transports open doors. */
+/* Recorded variables concern MPI, threads, devices and the batch system. Variables with secrets are never recorded,
+ * such as SLURM_JWT and the keys of Open MPI's transports. */
 static const char *const recorded[] = { "OMPI_", "UCX_",   "OMP_",  "SLURM_", "NCCL_", "LD_",
                                         "CUDA_", "MPICH_", "DNNL_", "XGSW_",  0 };
 static const char *const secret[] = {
@@ -48,7 +48,7 @@ static bool is_recorded(const char *line)
 
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-/* "NAME=value", sorted. As it is now: NCCL adds what it finds in a file of the site. */
+/* Writes "NAME=value", sorted. It reads the environment now, because NCCL adds variables from a file of the site. */
 static void write_environment(writer *w, const char *group)
 {
     int64_t all = 0, variables = 0;
@@ -70,7 +70,7 @@ static void write_now(char out[TIME_BYTES])
     strftime(out, TIME_BYTES, "%Y-%m-%dT%H:%M:%SZ", &broken_down);
 }
 
-/* One word as a shell would take it back: quoted where it holds more than letters, digits and ./_-=,:@%+ */
+/* Prints a word for a shell: quoted if it holds more than letters, digits and ./_-=,:@%+ */
 static void print_word(FILE *out, const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789./_-=,:@%+";
@@ -98,7 +98,7 @@ static char *command_line_of(int argc, char **argv)
     return line;
 }
 
-/* The first line "model name : ..." of /proc/cpuinfo. */
+/* Reads the first line "model name : ..." of /proc/cpuinfo. */
 static void read_processor(char model[LINE])
 {
     char line[LINE];
@@ -152,7 +152,7 @@ static void write_texts(const provenance *p, writer *w, const char *group)
     }
 }
 
-/* Writes every rank's text of a list in which each has so many bytes; NULL: an empty list. */
+/* Writes one text per rank from a list with `bytes` bytes each. If list is NULL, writes an empty list. */
 static void write_rank_texts(writer *w, const char *path, const char *list, size_t bytes, int ranks)
 {
     const char **text = allocate(ranks, sizeof *text, "texts of ranks");
@@ -161,7 +161,7 @@ static void write_rank_texts(writer *w, const char *path, const char *list, size
     free(text);
 }
 
-/* Writes every rank's host and switches, and the lowest ranks of its node and of its NVLink domain. */
+/* Writes host and switches of every rank, and the lowest ranks of its node and of its NVLink domain. */
 static void write_hosts(const run_source *run, writer *w, const char *group)
 {
     int ranks = run->hosts ? run->ranks : 0;
@@ -177,7 +177,7 @@ static void write_hosts(const run_source *run, writer *w, const char *group)
     free(node);
 }
 
-/* "PATH IDENTITY" of rank 0's, as they are now; of the preloaded ones the paths. */
+/* Writes "PATH IDENTITY" of rank 0's libraries as loaded now, and the paths of preloaded ones. */
 static void write_libraries(const run_source *run, writer *w, const char *group)
 {
     enum { BOTH = LIBRARY_PATH + LIBRARY_IDENTITY };
@@ -236,7 +236,7 @@ static void write_device_numbers(const run_source *run, writer *w, const char *g
     free(memory);
 }
 
-/* Writes what may differ from one writing to the next. */
+/* Writes items that may change between two writes. */
 static void write_moment(const provenance *p, writer *w, const char *group)
 {
     char now[TIME_BYTES];

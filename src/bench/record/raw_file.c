@@ -1,4 +1,4 @@
-/* Contiguous datasets whose space is allocated as they are created, on borders of pages. */
+/* Datasets are contiguous, allocated early, and start at page boundaries. */
 #include "bench/record/raw_file.h"
 #include <hdf5.h>
 #include <stdio.h>

@@ -1,5 +1,4 @@
-/* The file is read into memory, whose length is bounded, and HDF5 opens that: so no lock of HDF5's stands in the way.
- */
+/* The file is read into memory, and HDF5 opens the memory, so HDF5's file locks do not matter. */
 #include "bench/record/reader.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -11,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* SUPERBLOCK: signature and version of every record, written with HDF5's 1.10 format. */
+/* superblock: signature and version of every record, in HDF5's 1.10 format. */
 enum { LARGEST_RECORD = 1 << 30 };
 static const unsigned char superblock[9] = { 0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n', 3 };
 
@@ -35,7 +34,7 @@ void *read_whole(const char *path, size_t *length)
 
 struct reader {
     hid_t file;
-    H5E_auto2_t print; /* how HDF5 printed its errors before this file */
+    H5E_auto2_t print; /* HDF5's error output before this file */
     void *print_data;
 };
 
@@ -61,7 +60,7 @@ void reader_close(reader *r)
     free(r);
 }
 
-/* A text of variable length, whose size is that of a pointer, is not ours. */
+/* Rejects texts of variable length, which xgsw does not write: their size is that of a pointer. */
 bool reader_text(reader *r, const char *name, char *text, size_t length)
 {
     hid_t attribute = H5Aopen_by_name(r->file, "/", name, H5P_DEFAULT, H5P_DEFAULT);
@@ -84,7 +83,7 @@ bool reader_integer(reader *r, const char *name, int64_t *value)
     return found;
 }
 
-/* Reads a dataset of values of `size` bytes, as that type of memory. */
+/* Reads a dataset as values of `size` bytes of the memory type. */
 static void *read_list(reader *r, const char *path, hid_t type, size_t size, int64_t *count)
 {
     hid_t set = H5Dopen2(r->file, path, H5P_DEFAULT), space = set >= 0 ? H5Dget_space(set) : -1;
@@ -123,7 +122,7 @@ char *reader_first_text(reader *r, const char *path)
     return first;
 }
 
-/* The root's attribute `creator` is "xgsw". */
+/* Returns whether the root's attribute `creator` is "xgsw". */
 static bool is_ours(void *bytes, size_t length)
 {
     char creator[16] = "";

@@ -1,4 +1,4 @@
-/* The record knows all finished cases and writes the file anew at each commit. */
+/* The record keeps all finished cases, and writes the whole file at each commit. */
 #include "bench/record/record.h"
 #include "base/clock.h"
 #include "base/fail.h"
@@ -18,7 +18,7 @@ struct record {
     const case_result **result;
     int64_t count;
     bool any_ran;
-    double ended, seconds; /* of the sink's last commit */
+    double ended, seconds; /* end and duration of the last commit */
 };
 
 record *record_open(const run_source *run)
@@ -36,7 +36,7 @@ void record_add(record *r, const case_result *result)
     r->any_ran |= result->ruling.verdict != VERDICT_SKIPPED;
 }
 
-/* h5web follows `default` from the root to the step times of the first case that ran. */
+/* h5web follows the attribute `default` from the root to the step times of the first case that ran. */
 void record_write_root(writer *w, const case_result *const *result, int64_t count, int64_t planned)
 {
     int64_t with[VERDICTS] = { 0 };
@@ -86,9 +86,9 @@ static bool open_record(void **state, const run_source *run, char *reason, size_
     return true;
 }
 
-/* The file is rewritten whole, so a deck of many short cases is written when writing costs at most a twentieth of the
- * time since; the last case always writes, and one that was stopped; until then the journal holds what is not in the
- * file yet. Until a case has run nothing is written: an older record stays. */
+/* Each commit rewrites the file, so it waits until writing costs at most a twentieth of the time since the last commit.
+ * The last case and a stopped case always commit. Until then the journal has the missing cases. No commit takes place
+ * before a case has run, so an older record stays. */
 static void add_case(void *state, const case_result *result)
 {
     char reason[2048];
@@ -102,7 +102,7 @@ static void add_case(void *state, const case_result *result)
     r->seconds = r->ended - begin;
 }
 
-/* A run of which no case ran leaves an earlier record, and so its verdict, as they are. */
+/* If no case ran, an earlier record and its verdict stay. */
 static void write_verdict(const run_source *run, const final_counts *n)
 {
     char line[ACCEPT_LINE], text[ACCEPT_LINE + 2 * PLACE_LENGTH], reason[2048], path[PLACE_LENGTH + PLACE_END];

@@ -1,5 +1,5 @@
-/* HDF5 1.10 format: V110 bounds, fixed-length strings, Fletcher checksums on lists; single values lie compact in their
- * object's header, which has a checksum of its own. */
+/* Files have HDF5's 1.10 format, strings of fixed length, and Fletcher checksums on lists. Single values are stored
+ * compactly in the object's header, which has its own checksum. */
 #include "bench/record/writer.h"
 #include "base/memory.h"
 #include "bench/record/image.h"
@@ -14,14 +14,14 @@ struct writer {
     hid_t file, flag_type;
     bool failed;
     char reason[REASON_BYTES];
-    H5E_auto2_t print; /* how HDF5 printed its errors before this file */
+    H5E_auto2_t print; /* HDF5's error output before this file */
     void *print_data;
 };
 
-/* The call, unless one has failed; its return, or -1. */
+/* Makes the call and returns its result; returns -1 if it, or an earlier call, failed. */
 #define ASK(w, call) ((w)->failed ? -1 : answer(w, (hid_t)(call), #call))
 
-/* The innermost words of HDF5's error stack. */
+/* Takes the innermost message of HDF5's error stack. */
 static herr_t first_words(unsigned n, const H5E_error2_t *error, void *data)
 {
     if (n == 0 && error->desc) snprintf(data, 128, "%s", error->desc);
@@ -38,7 +38,7 @@ static hid_t answer(writer *w, hid_t value, const char *call)
     return -1;
 }
 
-/* As h5py writes a bool. */
+/* The type that h5py uses for bool. */
 static hid_t make_flag_type(writer *w)
 {
     static const signed char no = 0, yes = 1;
@@ -63,7 +63,7 @@ writer *writer_open(void)
     w->image = i;
     H5Eget_auto2(H5E_DEFAULT, &w->print, &w->print_data);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-    char name[64]; /* of no file: HDF5 wants one that is not open already */
+    char name[64]; /* no such file exists; HDF5 needs a name that is not open */
     snprintf(name, sizeof name, "xgsw record %p", (void *)i);
     hid_t access = ASK(w, H5Pcreate(H5P_FILE_ACCESS));
     ASK(w, H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110));
@@ -75,7 +75,7 @@ writer *writer_open(void)
     return w;
 }
 
-/* After a failure the file stays open inside HDF5, and its image with it: both are left alone from then on. */
+/* After a failure the file stays open inside HDF5, so its image is not freed. */
 bool writer_close(writer *w, void **bytes, size_t *length, char *reason, size_t reason_length)
 {
     ASK(w, H5Tclose(w->flag_type));
@@ -99,7 +99,7 @@ void writer_group(writer *w, const char *path, const char *nexus_class)
     writer_attribute(w, path, "NX_class", datum_text(nexus_class));
 }
 
-/* A string of exactly `length` bytes, zeros at the end not part of it. */
+/* Returns a string type of exactly `length` bytes, padded with zeros. */
 static hid_t string_type(writer *w, size_t length)
 {
     hid_t type = ASK(w, H5Tcopy(H5T_C_S1));
@@ -109,7 +109,7 @@ static hid_t string_type(writer *w, size_t length)
     return type;
 }
 
-/* dimensions 0: one value. */
+/* dimensions 0: a single value. */
 static hid_t make_space(writer *w, int dimensions, const hsize_t *size)
 {
     return dimensions ? ASK(w, H5Screate_simple(dimensions, size, NULL)) : ASK(w, H5Screate(H5S_SCALAR));
@@ -125,7 +125,7 @@ static void put_attribute(writer *w, const char *path, const char *name, hid_t t
     ASK(w, H5Sclose(space));
 }
 
-/* Lists in checksummed chunks, single values in the header; an empty list has no bytes to guard. */
+/* Lists have checksummed chunks. Empty lists have no bytes, and single values are in the header. */
 static hid_t make_layout(writer *w, int dimensions, const hsize_t *size)
 {
     hid_t layout = ASK(w, H5Pcreate(H5P_DATASET_CREATE));
@@ -152,11 +152,11 @@ static void put(writer *w, const char *path, const char *units, hid_t type, int 
     ASK(w, H5Dclose(set));
     ASK(w, H5Pclose(layout));
     ASK(w, H5Sclose(space));
-    activity_progress(); /* a table of steps x ranks may have taken seconds */
+    activity_progress(); /* a table of steps x ranks may take seconds */
     if (units) writer_attribute(w, path, "units", datum_text(units));
 }
 
-/* Values one after another, each padded with zeros to *width bytes; owned by the caller. */
+/* Returns the texts one after another, each padded with zeros to *width bytes; owned by the caller. */
 static char *pad_texts(const char *const *values, int64_t count, size_t *width)
 {
     *width = 1;
@@ -188,7 +188,7 @@ void writer_attribute(writer *w, const char *path, const char *name, datum v)
     if (v.kind == VALUE_TEXT) ASK(w, H5Tclose(text));
 }
 
-/* A text too long for a header is a list of one. */
+/* Writes a text; if it is too long for a header, as a list of one. */
 static void put_text(writer *w, const char *path, const char *text)
 {
     size_t length = strlen(text);

@@ -36,7 +36,7 @@ typedef struct {
     char fabric[48]; /* name of the NVLink fabric, equal on all its GPUs; empty if NVLink reaches no other node */
     char bus[32], serial[32]; /* PCI bus id; serial number of the board; empty if unknown */
     int multiprocessors;
-    double power_limit_watts, clock_limit_hertz; /* NaN: not known */
+    double power_limit_watts, clock_limit_hertz; /* NaN if unknown */
     double memory_bytes, free_bytes;
     double communicator_bytes;       /* device memory that this rank's communicators hold */
     bool ecc;                        /* memory corrects errors */

@@ -1,4 +1,4 @@
-/* Files are read by plain calls: no memory is taken. */
+/* Files are read by system calls alone, so no memory is allocated. */
 #include "machine/sample/node.h"
 #include <fcntl.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 
 enum { PATH = 256, WORD = 64, CORES_READ = 16 };
 
-/* As much of the file of that path as there is room for; false: it cannot be read. */
+/* Reads the file, cut to the length of the buffer. Returns false if it cannot be read or is empty. */
 static bool read_text(char *text, size_t room, const char *path_format, ...)
 {
     char path[PATH];
@@ -29,7 +29,7 @@ static bool read_text(char *text, size_t room, const char *path_format, ...)
 
 /* ---- packages ---- */
 
-/* /sys/class/powercap/intel-rapl:0/energy_uj, of AMD's processors too. */
+/* Reads a number of /sys/class/powercap/intel-rapl:0/, such as energy_uj in joules. AMD's processors have it too. */
 static double package_file(const node_meter *m, int package, const char *name)
 {
     char word[WORD];
@@ -37,7 +37,7 @@ static double package_file(const node_meter *m, int package, const char *name)
     return known ? 1e-6 * strtod(word, NULL) : NAN;
 }
 
-/* Domains of other names are parts of packages, or contain them. */
+/* Other domains are parts of packages, or contain them. */
 static bool is_package(const node_meter *m, int package)
 {
     char name[WORD];
@@ -45,7 +45,7 @@ static bool is_package(const node_meter *m, int package)
            strncmp(name, "package", 7) == 0;
 }
 
-/* What all packages took since the last look, a counter that has gone round included. */
+/* Adds the energy of all packages since the last call. A counter may have wrapped once. */
 static double joules(node_meter *m)
 {
     for (int i = 0; i < m->packages; i++) {
@@ -67,7 +67,7 @@ static void find_packages(node_meter *m)
 
 /* ---- cores ---- */
 
-/* A line of /proc/stat: name, user, nice, system, idle, waiting for devices, interrupts, soft ones, stolen. */
+/* Fields of a line: name, user, nice, system, idle, I/O wait, interrupts, soft interrupts, stolen. */
 static double busy_ticks(const node_meter *m, const char *line)
 {
     double t[8] = { 0.0 };
@@ -78,7 +78,7 @@ static double busy_ticks(const node_meter *m, const char *line)
     return core >= 0 && core < NODE_CORES && m->uses[core] ? t[0] + t[1] + t[2] + t[5] + t[6] + t[7] : 0.0;
 }
 
-/* Sums of all cores stand first, then a line for each. */
+/* /proc/stat begins with the sums of all cores; then each core has a line. */
 static double busy_seconds(node_meter *m)
 {
     double ticks = 0.0;
@@ -89,7 +89,7 @@ static double busy_seconds(node_meter *m)
     return ticks / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* Where there is no choice of frequencies, /proc/cpuinfo may know it: the mean of what is told. */
+/* Without cpufreq, returns the mean clock in /proc/cpuinfo, if any. */
 static double told_hertz(node_meter *m)
 {
     double sum = 0.0;
@@ -115,7 +115,7 @@ static double core_hertz(node_meter *m)
     return count ? sum / count : NAN;
 }
 
-/* "0.20 0.18 0.12 1/80 11206": the fourth is those that run, of all; who reads this is one of them. */
+/* "0.20 0.18 0.12 1/80 11206": the fourth field is running / all. The caller itself is subtracted. */
 static double load(const node_meter *m)
 {
     char line[WORD];

@@ -1,4 +1,4 @@
-/* Rank and thread send letters through sockets, where the thread waits, whatever the C library's clock says. */
+/* Rank and thread exchange letters through sockets; poll waits for them independently of the system time. */
 #include "machine/sample/sampler.h"
 #include "base/clock.h"
 #include "base/fail.h"
@@ -15,7 +15,7 @@
 
 const double SAMPLE_SECONDS = 1.0;
 
-/* PATIENCE: milliseconds. The thread's own letter is DONE. */
+/* PATIENCE: milliseconds. Only DONE is sent by the thread. */
 enum { BEGIN = 'b', END = 'e', CLOSE = 'c', DONE = 'd', PATIENCE = 2000 };
 
 struct sampler {
@@ -25,9 +25,9 @@ struct sampler {
     int rank_end, thread_end;
     bool stuck;
     double began, cost;
-    machine_sample first; /* with counters as they are told */
+    machine_sample first; /* with the counters as read */
     machine_sample kept[SAMPLES_KEPT];
-    int64_t count, looks, stride; /* of the looks every stride-th is kept, and the last */
+    int64_t count, looks, stride; /* every stride-th sample is kept, and the last */
     char throttled[96];
     double throttled_at;
 };
@@ -71,7 +71,7 @@ static void count_from_first(const machine_sample *first, machine_sample *x)
     x->own_seconds -= first->own_seconds;
 }
 
-/* Events and extremes of a sample that is not kept become those of the one before it. */
+/* Adds events and extremes of a dropped sample to the kept sample before it. */
 static void add_dropped(machine_sample *to, const machine_sample *x)
 {
     if (x->events >= 0) to->events = (to->events < 0 ? 0 : to->events) | x->events;
@@ -122,7 +122,7 @@ static void forget(sampler *s)
     s->throttled[0] = 0;
 }
 
-/* The next letter, or 0 after so many milliseconds (-1: never). */
+/* Returns the next letter, or 0 after `milliseconds` (-1: waits without limit). */
 static char hear(int end, int milliseconds)
 {
     struct pollfd p = { .fd = end, .events = POLLIN };
@@ -154,7 +154,7 @@ static void *run_thread(void *of)
     return NULL;
 }
 
-/* Signals are the main thread's. */
+/* The thread blocks all signals: the main thread handles them. */
 static void start_thread(sampler *s)
 {
     sigset_t all, before;
@@ -193,7 +193,7 @@ sample_report sampler_read(sampler *s)
                             .throttled_at = s->throttled_at };
 }
 
-/* A thread that does not come back from the driver keeps what it uses. */
+/* If the thread hangs in the driver, its memory is not freed. */
 void sampler_close(sampler *s)
 {
     if (s->stuck) return;

@@ -1,44 +1,44 @@
-/* sample/: samples of a rank's device and node, once a second, by a thread that takes no memory and no lock. */
+/* sample/: samples of a rank's device and node, once a second, by a thread without locks and allocations. */
 #pragma once
 #include "machine/sample/node.h"
 #include <stdint.h>
 
-/* A device now. NaN: not told. */
+/* Current state of a device. NaN if unknown. */
 typedef struct {
     double clock_hertz, temperature, power_watts, joules; /* degrees Celsius; joules since the driver was loaded */
-    int events;                                           /* NVML's bits of why the clock is what it is; -1: not told */
+    int events;                                           /* NVML's clock event reasons; -1 if unknown */
     bool throttled;
-    char reasons[96]; /* the bits in words */
+    char reasons[96]; /* the reasons in words */
 } device_state;
 
-/* NaN: not told; of the node, where another rank of it looks. */
+/* One sample. NaN if unknown; values of the node are NaN if another rank samples it. */
 typedef struct {
     double seconds;                                              /* since the first sample */
     double clock_hertz, temperature, power_watts, device_joules; /* of the device; joules since the first sample */
-    double core_hertz, load, busy_seconds, package_joules; /* of the node: node_state, but since the first sample */
-    double own_seconds;                                    /* processor time of this process, since the first sample */
+    double core_hertz, load, busy_seconds, package_joules;       /* of the node: node_state, since the first sample */
+    double own_seconds; /* processor time of this process, since the first sample */
     int events;
-    /* Extremes of this sample and of those after it that are not kept. */
+    /* Extremes of this sample and of the dropped samples after it. */
     double clock_least, clock_most, temperature_most, power_least, power_most;
 } machine_sample;
 
-/* When there are so many, every second one is dropped; then half as many are kept, and all are still looked at. */
+/* Each time SAMPLES_KEPT samples exist, every second one is dropped, and half as many of the next are kept. */
 enum { SAMPLES_KEPT = 256 };
 extern const double SAMPLE_SECONDS;
 
 typedef struct {
-    const machine_sample *list; /* of the sampler */
+    const machine_sample *list; /* owned by the sampler */
     int64_t count;
-    double every;          /* seconds between two, but for the last */
-    double began;          /* when their seconds began, in clock_seconds */
-    double cost_seconds;   /* processor time that they took */
-    const char *throttled; /* why the device was, when it was first seen so, in a sample that may be dropped; or "" */
+    double every;          /* seconds between two samples, except the last */
+    double began;          /* begin of their seconds, in clock_seconds */
+    double cost_seconds;   /* processor time of sampling */
+    const char *throttled; /* reason of the first throttled sample, kept or not; or "" */
     double throttled_at;
-    bool lost; /* the thread did not come back: nothing else is told, and the device may have been throttled */
+    bool lost; /* the thread did not answer: no samples, and the device may have been throttled */
 } sample_report;
 
 typedef struct sampler sampler;
-/* How to look at the device (NULL: there is none), how often, and the cores of the node, if it is looked at. */
+/* Function that reads the device (NULL if none), interval, cores of the node (0 if another rank samples it). */
 typedef struct {
     double every;
     void (*device)(device_state *now);
@@ -47,9 +47,9 @@ typedef struct {
 } sample_subject;
 
 sampler *sampler_open(const sample_subject *of);
-/* The first sample is taken now, and the last. The caller goes on at once. */
+/* Take the first sample, and the last one. The caller does not wait. */
 void sampler_begin(sampler *s);
 void sampler_end(sampler *s);
-/* After sampler_end: what was sampled since sampler_begin. Waits for the last sample, 2 seconds at most. */
+/* Returns the samples since sampler_begin. Call it after sampler_end. Waits for the last sample, at most 2 seconds. */
 sample_report sampler_read(sampler *s);
 void sampler_close(sampler *s);

@@ -1,5 +1,5 @@
-/* NVML, loaded by the first question: it comes with the driver, so a machine may have none. Its interface is declared
- * here. XGSW_NVML, on the command line, is the name of its file; NULL means that the program itself holds it. */
+/* NVML is loaded at the first use. It comes with the driver, so a machine may have none; its interface is declared
+ * here. XGSW_NVML, defined on the compiler's command line, is its file name; NULL means the program itself. */
 #include "machine/cuda/device/nvml.h"
 #include <dlfcn.h>
 #include <math.h>
@@ -43,7 +43,7 @@ static void *function(void *library, const char *name, const char *former_name)
     return f || !library || !former_name ? f : dlsym(library, former_name);
 }
 
-/* Pointers to functions are pointers to data for the loader only; ISO C knows no cast between them. */
+/* ISO C has no cast from data pointers, which the loader returns, to function pointers. */
 static nvml_functions load(void)
 {
     static const char *const name[][2] = {
@@ -72,7 +72,7 @@ static nvml_functions load(void)
     return f;
 }
 
-/* "Clocks event reasons". An idle GPU, clocks that somebody set and a card at the power it is sold with are no
+/* Reads the "clocks event reasons". Idle GPUs, clocks set by an administrator, and the power limit do not count as
  * throttling: large products take every H100 to its power limit. */
 static void read_reasons(nvml_state *s, unsigned long long bits)
 {
@@ -104,7 +104,7 @@ static void read_reasons(nvml_state *s, unsigned long long bits)
     }
 }
 
-/* Writes "CLUSTER.CLIQUE" of a GPU whose NVLink reaches other nodes; a cluster of one node has no number. */
+/* Writes "CLUSTER.CLIQUE" if NVLink reaches other nodes; a cluster of one node has no number. */
 static void write_fabric(char *text, size_t length, const nvml_fabric *f)
 {
     static const unsigned char none[sizeof f->cluster];

@@ -1,21 +1,21 @@
-/* What NVIDIA's management library says of a GPU right now. */
+/* Current state of a GPU, from NVIDIA's management library. */
 #pragma once
 #include "machine/sample/sampler.h"
 
-/* now: as it is for samples; clock of the multiprocessors, temperature of the chip, the rest of the whole board.
- * Zeros and empty words where the library, or one of its answers, is not there. */
+/* now: clock of the multiprocessors, temperature of the chip, other values of the whole board. Zeros, NaN or empty
+ * texts if the library or one of its functions is missing. */
 typedef struct {
-    char driver[24], fabric[48]; /* fabric: as in machine_device */
-    bool ecc, clocks_known;      /* clocks_known: whether it is throttled is */
+    char driver[24], fabric[48]; /* as in machine_device */
+    bool ecc, clocks_known;      /* clocks_known: the state of throttling is known */
     device_state now;
 } nvml_state;
 
-/* What a board is: as in machine_device. */
+/* Properties of a board, as in machine_device. */
 typedef struct {
     char bus[32], serial[32];
     double power_limit_watts, clock_limit_hertz;
 } nvml_board;
 
-/* identity: "GPU-8a6b...", whichever GPUs this process sees. */
+/* Return the state and the properties. identity: "GPU-8a6b..."; the GPU need not be visible to this process. */
 nvml_state nvml_read(const char *identity);
 nvml_board nvml_read_board(const char *identity);
