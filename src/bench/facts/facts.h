@@ -52,8 +52,7 @@ typedef struct {
     double total_seconds; /* wall time of the case, checks included; this rank's */
     double begin_seconds; /* when it began, since the record was opened; this rank's */
 
-    /* Of each step, warm-up first, [total]; the same on all ranks that take part, but for own_seconds and
-     * begin. */
+    /* Of each step, warm-up first, [total]; the same on all ranks that take part, but for own_seconds and begin. */
     double *loss, *gradient_norm, *learning_rate, *routed[ROUTED_FACTS];
     double *own_seconds;      /* by this rank's clock */
     double *begin;            /* when the step began, since the case did; by this rank's clock */

@@ -18,8 +18,8 @@ typedef struct {
 enum { ROUND_TRIPS = 8 };
 
 /* Returns by how much this rank's clock is ahead of rank 0's. Rank 0 reads its clock after all ranks have read theirs,
- * and sends it back: a rank's error is at most half of its fastest round trip, some 10 microseconds times the logarithm
- * of the ranks. Clocks of a node are one. Collective over the world. */
+ * and sends it back: a rank's error is at most half of its fastest round trip, less than a millisecond.
+ * Clocks of a node are one. Collective over the world. */
 static double clock_ahead(void)
 {
     double least = -INFINITY, most = INFINITY;

@@ -1,11 +1,10 @@
 /* What the ranks of a case observed, brought together on rank 0.
  *
- * What has a size of its own gathers itself: times (order steps x ranks) and samples, since their trainer and sampler
- * end with it. So do the totals of sums and the digests of weights and transfers, which are compared over groups, and
+ * What has a size of its own gathers itself: times (order steps x ranks) and samples, since their sampler ends with
+ * it. So do the totals of sums and the digests of weights and transfers, which are compared over groups, and
  * the check, whose lines are printed before the timed steps. All else is a row of the one table of gather_findings. */
 #pragma once
 #include "bench/facts/result.h"
-#include "train/measure.h"
 
 /* Brings the times of each rank and step (NULL: this rank takes no part) and the samples of a case to rank 0: memory of
  * order steps x ranks. Closes the sampler (NULL: none). window: when the timed steps began, by this rank's clock.
