@@ -18,8 +18,8 @@ typedef struct {
 enum { ROUND_TRIPS = 8 };
 
 /* Returns how much this rank's clock is ahead of rank 0's. Rank 0 reads its clock after all ranks have read theirs, and
- * sends the time back. The error is at most half of the fastest round trip, about 10 microseconds times the logarithm
- * of the number of ranks. Ranks of a node share a clock. Collective over the world. */
+ * sends the time back. The error is at most half of the fastest round trip, less than a millisecond. Ranks of a node
+ * share a clock. Collective over the world. */
 static double clock_ahead(void)
 {
     double least = -INFINITY, most = INFINITY;

@@ -5,7 +5,6 @@
  * rows of the table in gather_findings. */
 #pragma once
 #include "bench/facts/result.h"
-#include "train/measure.h"
 
 /* Gathers the times of each rank and step, and the samples, on rank 0; this takes memory in proportion to steps x
  * ranks. brought: NULL if this rank takes no part. Frees the sampler (NULL if there is none). window: begin of the

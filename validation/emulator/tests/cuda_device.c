@@ -47,6 +47,8 @@ static void the_device_says_how_it_is(void **state)
     setenv("EMULATOR_CLOCKS_EVENTS", "0x1ff", 1);
     machine_device d = machine_device_of(MACHINE_CUDA);
     assert_true(d.throttled && strlen(d.throttle_reasons) < sizeof d.throttle_reasons);
+    assert_true(strcmp(d.bus, "00000000:3B:00.0") == 0 && !d.serial[0]);
+    assert_true(fabs(d.power_limit_watts - 700.0) < 1e-9 && fabs(d.clock_limit_hertz - 1.98e9) < 1.0);
     unsetenv("EMULATOR_CLOCKS_EVENTS");
 }
 

@@ -148,6 +148,7 @@ static void memory_is_bounded(void **state)
     for (int64_t i = 0; i < r.count; i++) {
         held |= r.list[i].events;
         assert_true(i == 0 || r.list[i].seconds > r.list[i - 1].seconds);
+        assert_true(i == r.count - 1 || r.list[i].temperature_most == 41.0);
         assert_true(i == r.count - 1 || r.list[i].device_joules == (double)i * r.list[1].device_joules);
     }
     assert_int_equal(held, 0x44);
