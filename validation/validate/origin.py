@@ -64,7 +64,8 @@ def check_said_twice(p, record, f):
     f.demand(p["debug"] or "-DBUILD_DEBUG=1" not in p["build_flags"], "debug contradicts build_flags: a debug build?")
     f.demand(p["environment"] == sorted(p["environment"]), "provenance/environment is not sorted")
     variables = dict(word.split("=", 1) for word in p["environment"])
-    own, places = variables.get("SLURM_TOPOLOGY_ADDR", "")[:255], list(zip(p["nodes"], p["switches"]))
+    above, _, node = variables.get("SLURM_TOPOLOGY_ADDR", "").rpartition(".")
+    own, places = (above if node and p["hosts"][0].startswith(node) else "")[:255], list(zip(p["nodes"], p["switches"]))
     f.demand(len(places) == len(p["nodes"]) and len(set(places)) == len(set(p["nodes"])) and p["switches"][0] == own,
              f"provenance/switches begins with {p['switches'][:1]}, rank 0 is at {own!r}; or a node at several")
     world = variables.get("OMPI_COMM_WORLD_SIZE", str(len(p["hosts"])))

@@ -19,7 +19,7 @@ typedef struct {
     bool verbose;                         /* the report prints all lines */
     int ranks, threads;                   /* OpenMP threads per rank */
     const char *hosts;                    /* [ranks] names of HOST_NAME_BYTES each; rank 0 only */
-    const char *switches;                 /* [ranks] SLURM_TOPOLOGY_ADDR, of SWITCHES_BYTES each; rank 0 only */
+    const char *switches;                 /* [ranks] switches above the node, of SWITCHES_BYTES each; rank 0 only */
     const char *mpi, *products;           /* loaded libraries, in words */
     const char *cuda;                     /* CUDA libraries in words; NULL or empty without devices */
     const machine_device *devices;        /* [ranks] on rank 0 of a run on devices; else NULL */

@@ -25,14 +25,22 @@ typedef struct {
     host_load load;
 } surroundings;
 
+/* Writes the switches above this node: "s0.s4" of Slurm's "s0.s4.node7". Writes nothing if the address is another node's,
+ * because some launchers copy the environment of the node on which they start. */
+static void write_switches(char switches[SWITCHES_BYTES])
+{
+    const char *address = getenv("SLURM_TOPOLOGY_ADDR"), *node = address ? strrchr(address, '.') : NULL;
+    if (node && strncmp(node + 1, world_host(), strlen(node + 1)) == 0)
+        snprintf(switches, SWITCHES_BYTES, "%.*s", (int)(node - address), address);
+}
+
 /* Gathers hosts and switches on rank 0, and finds the load of the most crowded node. Collective over the world. */
 static surroundings look_around(const session *s, bool cuda)
 {
     surroundings a = { .load = { .threads = machine_threads(MACHINE_HOST) } };
     char own[HOST_NAME_BYTES] = "", switches[SWITCHES_BYTES] = "";
-    const char *address = getenv("SLURM_TOPOLOGY_ADDR");
     snprintf(own, sizeof own, "%s", world_host());
-    if (address) snprintf(switches, sizeof switches, "%s", address);
+    write_switches(switches);
     a.hosts = world_gather(own, sizeof own);
     a.switches = world_gather(switches, sizeof switches);
     double crowd[4] = { world_node_ranks(), -(double)world_node_cores(), a.load.threads, -cgroup_limits_here().cpus };
