@@ -106,12 +106,12 @@ def culprit(case, step):
 
 
 def step_sentences(case):
-    """The three slowest steps, with the culprit if the record counts them as slow; spread, drift, and speed by the mean and by the median."""
+    """The three slowest steps, those that the record counts as slow with their culprit; spread, drift, and speeds."""
     measured, whole, warmup = views.measured(case.case), case.case["steps/step_seconds"], case.settings["warmup"]
     median, timed = np.median(measured), whole[views.timed(case.case)]
     slowest = [warmup + n for n in np.argsort(-timed, kind="stable")[:3]]
-    found = [f"step {n}: {seconds(whole[n])}, {number(whole[n] / median)} × the median"
-             + (f"; {culprit(case, n)}" if whole[n] > slow.SLOW * median else "")
+    who = lambda n: f"; {culprit(case, n)}" if whole[n] > slow.SLOW * median else ""
+    found = [f"step {n}: {seconds(whole[n])}, {number(whole[n] / median)} × the median{who(n)}"
              for n in slowest if whole[n] > 1.02 * median]
     mean, middle = views.speed(case.case)
     if case.by_rank:

@@ -122,7 +122,8 @@ def links_of(run):
     for alike in (kind == one for one in np.unique(kind)):
         if alike.sum() > 1:
             excess[alike] = total[alike] / slow.medians_of_others(total[None, alike])[0] - 1
-    return {"alone": int(np.isnan(excess).sum()), **draw_links(hosts, pairs if len(hosts) <= 64 else node[pairs], excess),
+    ends = pairs if len(hosts) <= 64 else node[pairs]
+    return {**draw_links(hosts, ends, excess), "alone": int(np.isnan(excess).sum()),
             "worst": [(hosts[a], a, hosts[b], b, excess[n]) for n in np.argsort(-excess, kind="stable")[:10]
                       for a, b in (pairs[n],)]}
 
@@ -139,7 +140,8 @@ def draw_links(hosts, ends, excess):
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(8, integer=True))
     what = "ranks" if len(hosts) <= 64 else "nodes"
-    said = f"Matrix of pairs of {what}: the slowest takes {percent(np.nanmax(excess, initial=-1))} longer than pairs of its kind."
+    most = f"the slowest takes {percent(np.nanmax(excess))} longer than its kind" if not np.isnan(excess).all() else ""
+    said = f"Matrix of pairs of {what}: {most or 'none can be compared'}."
     return {"picture": picture(figure, said), "what": what, "pairs": len(excess)}
 
 
