@@ -130,6 +130,6 @@ class Shown:
             found.append((3, self.expectation))
         elif s["not_accepted"] and (s["validity"] == "VALID" or s["skipped"]):
             found.append((3, s["not_accepted"]))
-        if s["skipped"]:
+        if s["skipped"] and not s["not_accepted"]:    # which says it, too
             found.append((5, f"skipped: {s['skipped']}"))
         return [sentence for _, sentence in sorted(found, key=itemgetter(0))]

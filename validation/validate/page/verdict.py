@@ -161,7 +161,7 @@ def sizes(cases):
         if any(case.tokens > 0 for case in group):
             work = {**views.work(group[-1]), "global_batch": 0, "backend": s["backend"]}
             groups.setdefault(tuple(work.values()), []).append(row(group))
-    for rows in groups.values():
+    for rows in (rows for rows in groups.values() if len(rows) > 1):
         rows.sort(key=lambda line: line["settings"]["ranks"])
         speeds = [line["tokens"] / line["settings"]["ranks"] if all(
             case.settings["verdict"] == "PASSED" for case in line["cases"]) else np.nan for line in rows]
