@@ -22,7 +22,6 @@ from validate import libraries  # noqa: E402
 
 libraries.need("matplotlib", "jinja2")
 
-from jinja2 import TemplateError  # noqa: E402
 from validate import checks, html, views  # noqa: E402
 from validate.findings import count  # noqa: E402
 from validate.page import tables, verdict  # noqa: E402
@@ -34,8 +33,10 @@ PRIVATE = re.compile(r"(?:GPU|MIG)-[0-9a-fA-F][-0-9a-fA-F/]{7,}|(?<![\w.\])])(?!
 PUBLIC = ("nodes", "processor", "processors", "threads", "device_name", "device_driver", "device_power_limit",
           "device_clock_limit", "cuda_library", "products_library", "git_commit", "dirty", "binary_sha256", "started",
           "written")
+TEXTS = ("not_accepted", "skipped")    # settings that may name hosts
 # What a part raises if numbers that it needs are missing or wrong.
-BROKEN = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RuntimeError, TemplateError)
+BROKEN = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RuntimeError,
+          html.jinja2.TemplateError)
 
 
 class Cleaner:
@@ -55,7 +56,9 @@ class Cleaner:
         return self.hosts[host]
 
     def __call__(self, text):
-        if not self.names:
+        if isinstance(text, list):
+            return [self(line) for line in text]
+        if not self.names or not isinstance(text, str):
             return text
         if not self.pattern:
             names = "|".join(re.escape(name) for name in sorted(self.names, key=len, reverse=True) if name)
@@ -69,11 +72,9 @@ def clean_record(record, clean):
     record.provenance = {name: p[name] for name in PUBLIC if name in p}
     record.provenance.update(deck="", hosts=[clean.host(host) for host in p.get("hosts", ())])
     for case in record.cases:
-        for values, path in [(case.values, path) for path in case.values if path.startswith("results/")] + [
-                (case.settings, name) for name in ("not_accepted", "skipped") if name in case.settings]:
-            if isinstance(values[path], (str, list)):
-                text = values[path]
-                values[path] = clean(text) if isinstance(text, str) else [clean(line) for line in text]
+        for values in (case.values, case.settings):
+            for name in (name for name in values if name in TEXTS or name.startswith("results/")):
+                values[name] = clean(values[name])
 
 
 def read_run(path, number, clean):
@@ -109,8 +110,8 @@ def draw(runs, keep):
     cases = [Shown(*one) for one in every if keep(*one[:2])]
     left_out = [(label, run.of_case[case.name] or run.whole) for run, case, label in every if not keep(run, case)]
     sound = [run for run in runs if not run.whole or any(case.run is run for case in cases)]
-    word, first = verdict.word_of(runs, cases), next(iter(verdict.by_severity(
-        [case for case in cases if case.case.ran] or cases)), None)
+    word, ran = verdict.word_of(runs, cases), [case for case in cases if case.case.ran]
+    first = next(iter(verdict.by_severity(ran or cases)), None)
     tiles = [verdict.speed_tile(cases, first), verdict.time_tile(first), verdict.slow_tile(first),
              verdict.residual_tile(cases)] if first else []
     return word, html.render(
@@ -145,8 +146,8 @@ def main():
         print(f"page.py: {path}: {error}", file=sys.stderr)
         return 2
     except BROKEN as error:
-        print(f"page.py: {path}: no page can be written of it, take another copy of the record or run the deck again "
-              f"({type(error).__name__}: {error})", file=sys.stderr)
+        print(f"page.py: no page can be written, take another copy of the record or run the deck again: {error!r}",
+              file=sys.stderr)
         return 2
     print(f"{out}: {word}")
     return int(word == "RECORD CONTRADICTS ITSELF")
