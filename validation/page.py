@@ -58,10 +58,10 @@ class Cleaner:
     def __call__(self, text):
         if isinstance(text, list):
             return [self(line) for line in text]
-        if not self.names or not isinstance(text, str):
+        if not self.anonymous or not isinstance(text, str):
             return text
         if not self.pattern:
-            names = "|".join(re.escape(name) for name in sorted(self.names, key=len, reverse=True) if name)
+            names = "|".join(re.escape(name) for name in sorted(self.names, key=len, reverse=True) if name) or "(?!)"
             self.pattern = re.compile(rf"({names})(?:\.\w[\w-]*)*", re.IGNORECASE)
         return self.pattern.sub(lambda found: self.names[found[1].lower()], PRIVATE.sub("(hidden)", text))
 
