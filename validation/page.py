@@ -4,9 +4,9 @@
     validation/page.py gsw.h5 [MORE.h5...] [-o gsw.html] [--anonymous]
 
 The page loads nothing, runs no script and prints to A4. Several records of one workload get a table of sizes on top.
---anonymous replaces hosts by node-001 ..., and hides UUIDs, serial numbers and paths. Links are shown if the
-pre-flight's gsw.calibration.h5 lies next to gsw.h5. Prints the file and the verdict.
-Status 0 written; 1 written, but a record contradicts itself; 2 arguments or a record unusable.
+--anonymous replaces hosts by node-001 ..., and leaves out the deck, paths and what may name a site or a person. Links
+are shown if the pre-flight's gsw.calibration.h5 lies next to gsw.h5. Prints the file and the verdict.
+Status 0 written; 1 written, but a record contradicts itself; 2 not written: arguments or a record are unusable.
 """
 
 import argparse
@@ -22,43 +22,59 @@ from validate import libraries  # noqa: E402
 
 libraries.need("matplotlib", "jinja2")
 
-from validate import checks, html  # noqa: E402
+from validate import checks, html, views  # noqa: E402
+from validate.findings import count  # noqa: E402
 from validate.page import tables, verdict  # noqa: E402
 from validate.page.shown import Run, Shown  # noqa: E402
 from validate.record import Unreadable, read_record  # noqa: E402
 
-SYSTEM = "/(?:usr|lib|lib64|opt|proc|sys|etc|dev)/"    # paths that are no user's
-PRIVATE = re.compile(rf"(?:GPU|MIG)-[0-9a-fA-F][-0-9a-fA-F/]{{7,}}|(?<![\w.\])])(?!{SYSTEM})~?/[^\s;:,'\"]+")
-WORD = re.compile(r"[\w-]+(?:\.[\w-]+)*")
-HIDDEN = ("command_line", "deck_name", "device_identity", "device_serial")
+PRIVATE = re.compile(r"(?:GPU|MIG)-[0-9a-fA-F][-0-9a-fA-F/]{7,}|(?<![\w.\])])(?!/sys/)~?/[^\s;:,'\"]+")
+# What an anonymous page shows of where a record comes from, with other names of hosts. Everything else is left out.
+PUBLIC = ("nodes", "processor", "processors", "threads", "device_name", "device_driver", "device_power_limit",
+          "device_clock_limit", "cuda_library", "products_library", "git_commit", "dirty", "binary_sha256", "started",
+          "written")
+TEXTS = ("not_accepted", "skipped")    # settings that may name hosts
+# What a part raises if numbers that it needs are missing or wrong.
+BROKEN = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RuntimeError,
+          html.jinja2.TemplateError)
 
 
 class Cleaner:
-    """Hides names, paths and UUIDs in a text, if that is asked; a host has one name in all records."""
+    """Hides names of hosts, paths and UUIDs in a text, if that is asked; a host has one name in all records."""
 
     def __init__(self, anonymous):
-        self.anonymous, self.names, self.hosts = anonymous, {}, 0
+        self.anonymous, self.names, self.hosts, self.pattern = anonymous, {}, {}, None
 
     def host(self, host):
         if not self.anonymous:
             return host
-        if host not in self.names:
-            self.hosts += 1
-            self.names[host] = self.names[host.split(".")[0]] = f"node-{self.hosts:03d}"
-        return self.names[host]
+        if host not in self.hosts:
+            self.hosts[host] = f"node-{len(self.hosts) + 1:03d}"
+            for name in (host, host[:32], host.split(".")[0]):    # the record cuts names in some texts
+                self.names.setdefault(name.lower(), self.hosts[host])
+            self.pattern = None
+        return self.hosts[host]
 
     def __call__(self, text):
-        hidden = PRIVATE.sub("(hidden)", text) if self.anonymous else text
-        return WORD.sub(lambda word: self.names.get(word[0], word[0]), hidden) if self.names else hidden
+        if isinstance(text, list):
+            return [self(line) for line in text]
+        if not self.anonymous or not isinstance(text, str):
+            return text
+        if not self.pattern:
+            names = "|".join(re.escape(name) for name in sorted(self.names, key=len, reverse=True) if name) or "(?!)"
+            self.pattern = re.compile(rf"({names})(?:\.\w[\w-]*)*", re.IGNORECASE)
+        return self.pattern.sub(lambda found: self.names[found[1].lower()], PRIVATE.sub("(hidden)", text))
 
 
-def clean_all(values, clean):
-    """Cleans each text and list of texts of a dictionary."""
-    for name, value in values.items():
-        if isinstance(value, str):
-            values[name] = clean(value)
-        elif isinstance(value, list):
-            values[name] = [clean(text) for text in value]
+def clean_record(record, clean):
+    """Leaves of provenance what is public, and hides names in the results and settings that the page shows."""
+    p = record.provenance
+    record.provenance = {name: p[name] for name in PUBLIC if name in p}
+    record.provenance.update(deck="", hosts=[clean.host(host) for host in p.get("hosts", ())])
+    for case in record.cases:
+        for values in (case.values, case.settings):
+            for name in (name for name in values if name in TEXTS or name.startswith("results/")):
+                values[name] = clean(values[name])
 
 
 def read_run(path, number, clean):
@@ -67,43 +83,51 @@ def read_run(path, number, clean):
     with open(path, "rb") as file:
         digest = hashlib.sha256(file.read()).hexdigest()
     whole, of_case = checks.check_all(record)
-    for host in record.provenance["hosts"]:
+    for host in record.provenance.get("hosts", ()):
         clean.host(host)
     told = {case.name: f"recorded {case.settings.get('verdict')}: " for case in record.cases}
     found = {name: [clean(sentence) for sentence in f.sentences if not sentence.startswith(told[name])]
              for name, f in of_case.items()}
-    if clean.anonymous:
-        clean_all(record.provenance, clean)
-        record.provenance.update({name: ["(hidden)"] * len(record.provenance[name]) if isinstance(
-            record.provenance[name], list) else "(hidden)" for name in HIDDEN if name in record.provenance})
-        for case in record.cases:
-            clean_all(case.values, clean)
-            case.settings.update({name: clean(case.settings[name]) for name in ("not_accepted", "skipped")})
-    name = f"record {number}" if clean.anonymous else os.path.basename(path)
-    return Run(record, [clean(sentence) for sentence in whole.sentences], found, name, path, digest, clean)
+    if not clean.anonymous:
+        return Run(record, whole.sentences, found, os.path.basename(path), path, digest, clean)
+    clean_record(record, clean)
+    failed = [f"{count(len(whole.sentences), 'check')} failed; validate.py shows them"] if whole.sentences else []
+    return Run(record, failed, found, f"record {number}", path, "", clean)
 
 
 def page_of(runs):
-    """The page and its word."""
-    cases = [Shown(run, case, ("" if len(runs) == 1 else f"record {n}, ") + f"case {case.settings['case']}")
+    """The page and its word; cases that contradict themselves are left out if one of them cannot be drawn."""
+    try:
+        return draw(runs, lambda run, case: True)
+    except BROKEN:
+        return draw(runs, lambda run, case: not run.whole and not run.of_case[case.name])
+
+
+def draw(runs, keep):
+    """The page and its word, of the cases to keep; of others sentences."""
+    every = [(run, case, ("" if len(runs) == 1 else f"record {n}, ") + f"case {case.settings['case']}")
              for n, run in enumerate(runs, 1) for case in run.record.cases]
-    word, first = verdict.word_of(runs, cases), verdict.by_severity(cases)[0]
+    cases = [Shown(*one) for one in every if keep(*one[:2])]
+    left_out = [(label, run.of_case[case.name] or run.whole) for run, case, label in every if not keep(run, case)]
+    sound = [run for run in runs if not run.whole or any(case.run is run for case in cases)]
+    word, ran = verdict.word_of(runs, cases), [case for case in cases if case.case.ran]
+    first = next(iter(verdict.by_severity(ran or cases)), None)
     tiles = [verdict.speed_tile(cases, first), verdict.time_tile(first), verdict.slow_tile(first),
-             verdict.residual_tile(cases)]
+             verdict.residual_tile(cases)] if first else []
     return word, html.render(
         "page.html", title=f"xgsw: {word}", word=word, words=verdict.WORDS, counts=verdict.counts(cases),
-        reasons=verdict.box_reasons(runs, cases, word), origins=[verdict.origin(run) for run in runs], tiles=tiles,
-        sizes=list(verdict.sizes(cases)) if len(runs) > 1 else [], rows=[verdict.row(group) for group in
-                                                                         verdict.views.repeats(cases)],
-        first=tables.in_full(first), others=[tables.in_full(case) for case in cases if case is not first],
-        runs=[(run, tables.links_of(run), tables.what_ran(run)) for run in runs])
+        reasons=verdict.box_reasons(runs, cases, word, left_out), origins=[verdict.origin(run) for run in sound],
+        tiles=tiles, sizes=list(verdict.sizes(cases)) if len(runs) > 1 else [], left_out=left_out,
+        rows=[verdict.row(group) for group in views.repeats(cases)], first=first and tables.in_full(first),
+        others=[tables.in_full(case) for case in cases if case is not first],
+        runs=[(run, tables.links_of(run), tables.what_ran(run)) for run in sound])
 
 
 def main():
     parser = argparse.ArgumentParser(description="Writes one page of HTML from records of xgsw.")
     parser.add_argument("record", nargs="+", help="the HDF5 file of a run")
     parser.add_argument("-o", metavar="FILE", help="the page; the first record's name with .html if not given")
-    parser.add_argument("--anonymous", action="store_true", help="hide names of hosts, UUIDs, serial numbers and paths")
+    parser.add_argument("--anonymous", action="store_true", help="hide hosts, the deck, UUIDs, serials and paths")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", RuntimeWarning)    # numbers that were tampered with overflow
     out = arguments.o or os.path.splitext(arguments.record[0])[0] + ".html"
@@ -120,6 +144,10 @@ def main():
             file.write(text)
     except (Unreadable, OSError) as error:
         print(f"page.py: {path}: {error}", file=sys.stderr)
+        return 2
+    except BROKEN as error:
+        print(f"page.py: no page can be written, take another copy of the record or run the deck again: {error!r}",
+              file=sys.stderr)
         return 2
     print(f"{out}: {word}")
     return int(word == "RECORD CONTRADICTS ITSELF")

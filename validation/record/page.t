@@ -16,6 +16,7 @@ import h5py
 import multiplied
 import numpy as np
 import page    # validation/page.py
+from validate.html import NARROW, number, scaled, seconds
 from validate.page.shown import Run
 from validate.record import read_record
 
@@ -81,7 +82,8 @@ def set_last(**settings):
 
 # Each is made of a sound record by the changes up to it, from the best word to the worst.
 WORDS = (("NOTHING TRAINED", (skip,)), ("VALID", ()), ("NOT VALID", (set_last(validity="NOT VALID"),)),
-         ("ACCEPTED", (set_all(acceptance="ACCEPTED"),)), ("NOT ACCEPTED", (set_last(acceptance="NOT ACCEPTED"),)),
+         ("ACCEPTED", (set_all(acceptance="ACCEPTED"),)),
+         ("NOT ACCEPTED", (set_last(acceptance="NOT ACCEPTED", verdict="SKIPPED", skipped="needs 64 ranks"),)),
          ("INCOMPLETE", (recover,)), ("FAILED", (lambda record: record.cases[0].settings.update(verdict="FAILED"),)),
          ("RECORD CONTRADICTS ITSELF", ()))
 
@@ -111,17 +113,39 @@ def check_spoilt(tap, place, path):
         file["case_0001/results/tokens_per_second"][()] = 1.0
     status, said, text = write(spoilt)
     tap.ok(status == 1 and "tokens_per_second is" in words(text), "a spoilt record: status 1, the page says why", said)
+    with h5py.File(spoilt, "r+") as file:
+        del file["case_0001/ranks/late_seconds"]
+    status, said, text = write(spoilt)
+    tap.ok(status == 1 and "late_seconds" in words(text) and "This case is not drawn" in words(text),
+           "a dataset is missing: status 1, the page says which and draws the rest", said)
     status, said, _ = write(place.file("none.h5"))
     tap.ok(status == 2 and "there is no such file" in said, "no record: status 2 and a sentence", said)
+
+
+def check_recovered(tap, path):
+    records = [read_record(path) for _ in range(2)]
+    recover(records[0])
+    runs = [Run(record, [], {case.name: [] for case in record.cases}, "gsw.h5", path, "0" * 64, page.Cleaner(False))
+            for record in records]
+    word, text = page.page_of(runs)
+    tap.ok(word == "INCOMPLETE" and "by number of ranks" in text, "a recovered record and another have a page", word)
+
+
+def check_rounding(tap):
+    found = [str(text).replace(NARROW, " ") for text in (
+        number(9.996), number(999.6), number(3524030), seconds(0.9999), scaled(999900, "B"), scaled(5e-4, "J"))]
+    expected = ["10.0", "1 000", "3 524 030", "1.00 s", "1.00 MB", "0.500 mJ"]
+    tap.ok(found == expected, "numbers are rounded before their unit is chosen", found)
 
 
 def check_many(tap, place, path):
     many, name = place.file("many.h5"), "nid100023 GPU 5"
     multiplied.multiply(path, many, 512, 2, 189, 46)
+    bus = ", bus 00000000:15:00.0"    # of the sixth GPU of a node
     status, said, text = write(many)
     box, tiles = text[text.index('<div class="box') : text.index("<h2>")].split('<div class="tiles"')
-    tap.ok(status == 0 and name in words(box) and f"1 of 512 rank 189, {name}" in words(tiles),
-           "among 512 GPUs the slow one is in the box and in a tile", f"{said} {box} {tiles}")
+    tap.ok(status == 0 and name + bus in words(box) and f"1 of 512 rank 189, {name}{bus}" in words(tiles),
+           "among 512 GPUs the slow one is in the box and in a tile, with its bus", f"{said} {box} {tiles}")
     tap.ok("node nid100046: +" in text and "no verdict" in text and "nid100046: its 8 ranks compute 5" in words(text),
            "a node that is a little slow is named on the map")
     with h5py.File(place.file("many.calibration.h5"), "w") as file:    # the third of four hosts is not in the record
@@ -129,10 +153,10 @@ def check_many(tap, place, path):
         file["links/ranks"] = np.array([(0, 1), (2, 3), (0, 2), (1, 3)])
         file["links/seconds"] = np.array([[1.0], [1.5], [1.0], [1.0]])
     status, said, text = write(many, "--anonymous", "-o", place.file("anonymous.html"))
-    shown = [word for word in ("nid1", "GPU-0000", place.path, "many") if word in text]
+    shown = [word for word in ("nid1", "GPU-0000", place.path, "many", "of a test", "00000000:") if word in text]
     hidden = status == 0 and "node-024 GPU 5" in words(text) and not shown
     tap.ok(hidden, "--anonymous hides names", f"{said} {shown}")
-    tap.ok("rank 2 on node-065, rank 3 on node-004 20.0 %" in words(text), "the slowest link is named")
+    tap.ok("rank 2 on node-065, rank 3 on node-004 50.0 %" in words(text), "the slowest link is named")
     return place.file("many.html")
 
 
@@ -162,6 +186,8 @@ def main():
     check_numbers(tap, read_record(path), text)
     check_words(tap, path)
     check_spoilt(tap, place, path)
+    check_recovered(tap, path)
+    check_rounding(tap)
     check_chromium(tap, place, check_many(tap, place, path))
     place.close()
     tap.done()

@@ -23,13 +23,18 @@ FOLDER = os.path.join(os.path.dirname(os.path.realpath(__file__)), "templates")
 NARROW = "\u202f"
 
 
+def exponent(value, digits=3):
+    """The power of ten of a number that is rounded to so many digits."""
+    return int(f"{value:.{digits - 1}e}".partition("e")[2])
+
+
 def number(value, digits=3):
     """Three significant digits; thousands are separated by a narrow space: 3 524 030 keeps its whole part."""
     if value is None or not math.isfinite(value):
         return "n/a"
     if value == 0:
         return "0"
-    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    places = max(0, digits - 1 - exponent(value, digits))
     rounded = f"{value:,.{min(places, 9)}f}".replace(",", NARROW)
     return rounded if abs(value) >= 1e-6 else f"{value:.{digits - 1}e}"
 
@@ -48,7 +53,7 @@ def seconds(value):
     for limit, unit, scale in ((1e-3, "µs", 1e6), (1, "ms", 1e3), (120, "s", 1), (7200, "min", 1 / 60)):
         if not math.isfinite(value):
             return "n/a"
-        if value < limit:
+        if float(f"{value:.2e}") < limit:
             return f"{number(value * scale)}{NARROW}{unit}"
     return f"{number(value / 3600)}{NARROW}h"
 
@@ -63,8 +68,8 @@ def drawing(width, height, **axes):
 
 def scaled(value, unit):
     """A quantity with the decimal prefix that suits it: 37.3 MJ."""
-    power = min(5, max(0, math.floor(math.log10(abs(value)) / 3))) if value and math.isfinite(value) else 0
-    return f"{number(value / 1000**power)}{NARROW}{' kMGTP'[power].strip()}{unit}"
+    power = min(5, max(-1, exponent(value) // 3)) if value and math.isfinite(value) else 0
+    return f"{number(value / 1000.0**power)}{NARROW}{'m kMGTP'[power + 1].strip()}{unit}"
 
 
 def picture(figure, sentence):

@@ -81,16 +81,27 @@ def check_ranks(case, f):
     f.demand(named == slow, f"ranks {slow} are outliers, named are {named}")
 
 
-def slow_steps(case):
-    """What the record says of each slow step, but for the hosts."""
-    first, last, median = case.settings["warmup"], case["results/completed"], np.median(case.measured)
+def beyond_mean(case):
+    """Seconds [steps, ranks + 1] beyond the mean of the timed steps: of each busy rank, and last of the whole step."""
+    first, last = case.settings["warmup"], case["results/completed"]
     busy = case["ranks/rank_seconds"] - sum(case["ranks/exposed_" + axis] for axis in EXPOSED)
     seconds = np.column_stack((busy, case["steps/step_seconds"]))[:last]
-    longer = seconds - seconds[first:].mean(axis=0)
-    for step in first + np.flatnonzero(seconds[first:, -1] > SLOW * median):
-        *excess, whole = longer[max(step - 1, 0) : step + 1].sum(axis=0)
-        who = f"rank {np.argmax(excess)}" if max(excess) >= 0.5 * whole else "all ranks waited"
-        yield f"{step} ({seconds[step, -1] / median:.3g} times, {who})"
+    return seconds - seconds[first:].mean(axis=0)
+
+
+def slow_rank(longer, step):
+    """The rank that was slow in a step or the one before it; -1: none."""
+    *excess, whole = longer[max(step - 1, 0) : step + 1].sum(axis=0)
+    return int(np.argmax(excess)) if max(excess) >= 0.5 * whole else -1
+
+
+def slow_steps(case):
+    """What the record says of each slow step, but for the hosts."""
+    first, seconds, median = case.settings["warmup"], case["steps/step_seconds"], np.median(case.measured)
+    longer = beyond_mean(case)
+    for step in first + np.flatnonzero(seconds[first : len(longer)] > SLOW * median):
+        rank = slow_rank(longer, step)
+        yield f"{step} ({seconds[step] / median:.3g} times, {'all ranks waited' if rank < 0 else f'rank {rank}'})"
 
 
 def check_slow_steps(case, f):

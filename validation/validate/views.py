@@ -90,15 +90,14 @@ def measured(case):
 
 
 def places(record):
-    """(host, index among the ranks of this host) of every rank."""
+    """(host, index among the ranks of this node) of every rank."""
     seen, found = {}, []
-    for host in record.provenance["hosts"]:
-        seen[host] = seen.get(host, -1) + 1
-        found.append((host, seen[host]))
+    for host, node in zip(record.provenance["hosts"], record.provenance["nodes"]):
+        seen[node] = seen.get(node, -1) + 1
+        found.append((host, seen[node]))
     return found
 
 
 def place(record, rank):
-    """(host, index among the ranks of this host): node and GPU of a rank."""
-    hosts = record.provenance["hosts"]
-    return hosts[rank], sum(host == hosts[rank] for host in hosts[:rank])
+    """(host, index among the ranks of this node): node and GPU of a rank."""
+    return places(record)[rank]

@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from validate import views
+from validate import slow, views
 from validate.findings import count
 from validate.html import BLUE, DARK, GREEN, ORANGE, RED, SKY, drawing, number, percent, picture, seconds
 from validate.page.maps import COLOURS, SCALE, scale_bar
@@ -98,24 +98,20 @@ def steps(case):
 
 
 def culprit(case, step):
-    """Who made a step long: the rank whose own computing grew most, if that is half of it."""
+    """Who made a slow step long, as the record says it."""
     if not case.by_rank:
         return "which rank was slow is not known: the run was killed"
-    own, steps = views.own_computing(case.case), views.timed(case.case)
-    usual = np.median(own[steps], axis=0)
-    rank = int(np.argmax(own[step] - usual))
-    longer = case.case["steps/step_seconds"][step] - case.case["results/median_seconds"]
-    if longer <= 0 or own[step, rank] - usual[rank] < longer / 2:
-        return "no rank computed that much longer: all waited"
-    return f"{case.rank(rank)} computed {number(own[step, rank] / usual[rank])} × its own median"
+    rank = slow.slow_rank(slow.beyond_mean(case.case), step)
+    return "all ranks waited" if rank < 0 else f"{case.rank(rank)} was slow"
 
 
 def step_sentences(case):
-    """The three slowest steps, each with its culprit; spread, drift, and speed by the mean and by the median."""
+    """The three slowest steps, those that the record counts as slow with their culprit; spread, drift, and speeds."""
     measured, whole, warmup = views.measured(case.case), case.case["steps/step_seconds"], case.settings["warmup"]
     median, timed = np.median(measured), whole[views.timed(case.case)]
     slowest = [warmup + n for n in np.argsort(-timed, kind="stable")[:3]]
-    found = [f"step {n}: {seconds(whole[n])}, {number(whole[n] / median)} × the median; {culprit(case, n)}"
+    who = lambda n: f"; {culprit(case, n)}" if whole[n] > slow.SLOW * median else ""
+    found = [f"step {n}: {seconds(whole[n])}, {number(whole[n] / median)} × the median{who(n)}"
              for n in slowest if whole[n] > 1.02 * median]
     mean, middle = views.speed(case.case)
     if case.by_rank:

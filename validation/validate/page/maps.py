@@ -20,12 +20,11 @@ HEIGHT, LETTER = 0.16, 0.071                               # inches of a line an
 class Grid:
     """Where ranks are drawn. Inches a cell: a pixel at many nodes, space for a number at few."""
 
-    def __init__(self, places):
-        nodes = {host: n for n, host in enumerate(dict.fromkeys(host for host, _ in places))}
-        self.hosts, self.columns = list(nodes), min(BAND, len(nodes))
-        self.node = np.array([nodes[host] for host, _ in places])
+    def __init__(self, places, nodes):
+        first, self.node = np.unique(nodes, return_inverse=True)    # a node is the lowest of its ranks
+        self.hosts, self.columns = [places[rank][0] for rank in first], min(BAND, len(first))
         place = np.array([place for _, place in places])
-        self.most, self.bands = place.max() + 1, -(-len(nodes) // BAND)
+        self.most, self.bands = place.max() + 1, -(-len(first) // BAND)
         gap = self.bands > 1
         self.x, self.y = self.node % BAND, self.node // BAND * (self.most + gap) + place
         self.rows = self.bands * (self.most + gap) - gap
@@ -173,7 +172,7 @@ def further(case, grid):
     """Figures with captions; a table without numbers is a sentence."""
     for title, values, unit, end, floor in further_tables(case):
         if not np.isfinite(values).any():
-            yield None, f"{title}: this machine tells none."
+            yield None, f"{title}: the record has no values of it."
             continue
         middle, spread = np.nanmedian(values), max(floor, 6 * 1.4826 * np.nanmedian(abs(values - np.nanmedian(values))))
         low, high = (middle - spread, middle) if end == "low" else (middle, middle + spread)

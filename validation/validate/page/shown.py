@@ -54,6 +54,12 @@ class Shown:
         return (f"{self.label.capitalize()}: {s['workload']} {s['precision']}, {s['ranks']} {units}, "
                 f"{views.layout(self.case)}")
 
+    def device(self, rank):
+        """A rank's GPU or process on its node, and the bus of a GPU if it is known."""
+        bus = self.run.record.provenance.get("device_bus", ())
+        known = self.unit == "GPU" and rank < len(bus) and bus[rank]
+        return f"{self.unit} {self.run.places[rank][1]}" + (f", bus {bus[rank]}" if known else "")
+
     def rank(self, rank):
         host, place = self.run.places[rank]
         return f"rank {rank}, {host} {self.unit} {place}"
@@ -62,9 +68,9 @@ class Shown:
         """Adds the GPU of the rank that a sentence is about."""
         if rank < 0:
             return sentence
-        host, place = self.run.places[rank]
-        named = sentence.replace(f"rank {rank} on {host}", f"rank {rank} on {host} {self.unit} {place}", 1)
-        return named if named != sentence else f"{sentence} ({self.rank(rank)})"
+        host, device = self.run.places[rank][0], self.device(rank)
+        named = sentence.replace(f"rank {rank} on {host}", f"rank {rank} on {host} {device}", 1)
+        return named if named != sentence else f"{sentence} (rank {rank}, {host} {device})"
 
     @cached_property
     def by_rank(self):
@@ -93,15 +99,16 @@ class Shown:
     @property
     def badges(self):
         s, ran = self.settings, self.settings["verdict"] != "SKIPPED"
-        words = (s["verdict"], s["validity"] * ran, s["acceptance"] * ran)
+        words = (s["verdict"], s["validity"] * ran, s["acceptance"])
         return ["RECORD CONTRADICTS ITSELF"] * bool(self.findings) + [word for word in words if word]
 
     @property
     def word(self):
-        """What it makes of the whole; a skipped case trained nothing and decides nothing."""
+        """What it makes of the whole; a skipped case decides nothing, unless a speed was expected of it."""
         s = self.settings
-        words = {"FAILED": "FAILED", "INTERRUPTED": "INCOMPLETE", "SKIPPED": "NOTHING TRAINED"}
-        missed = "NOT ACCEPTED" if s["acceptance"] == "NOT ACCEPTED" else s["validity"]
+        words = {"FAILED": "FAILED", "INTERRUPTED": "INCOMPLETE"}
+        other = "NOTHING TRAINED" if s["verdict"] == "SKIPPED" else s["validity"]
+        missed = "NOT ACCEPTED" if s["acceptance"] == "NOT ACCEPTED" else other
         return "RECORD CONTRADICTS ITSELF" if self.findings else words.get(s["verdict"], missed)
 
     @property
@@ -121,8 +128,8 @@ class Shown:
                     found.append((place, self.with_unit(sentence, rank)))
         if self.tokens < (1 - s["tolerance"]) * self.expected:
             found.append((3, self.expectation))
-        elif s["not_accepted"] and s["validity"] == "VALID":
+        elif s["not_accepted"] and (s["validity"] == "VALID" or s["skipped"]):
             found.append((3, s["not_accepted"]))
-        if s["skipped"]:
+        if s["skipped"] and not s["not_accepted"]:    # which says it, too
             found.append((5, f"skipped: {s['skipped']}"))
         return [sentence for _, sentence in sorted(found, key=itemgetter(0))]

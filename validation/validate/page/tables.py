@@ -5,7 +5,7 @@ import os
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from validate import views
+from validate import slow, views
 from validate.findings import count
 from validate.html import drawing, number, percent, picture, scaled, whole
 from validate.outcome import CHECK, THRESHOLD
@@ -62,25 +62,24 @@ def slowest(case):
     """The ten ranks that compute longest next to their peers."""
     device = case.run.record.provenance
     of = lambda name, rank: device[name][rank] if rank < len(device.get(name, ())) else ""
-    steps, samples = views.timed(case.case), case.values["samples/rank"]
+    steps, clock = views.timed(case.case), maps.of_samples(case, ("clock_least", "clock"), np.minimum, np.inf)
+    warm = maps.of_samples(case, ("temperature_most", "temperature"), np.maximum, -np.inf)
     own, late, waits = (table[steps].mean(axis=0) for table in (
         views.own_computing(case.case), case.case["ranks/late_seconds"], sum(views.waits(case.case).values())))
     order = [rank for rank in np.argsort(-case.excess, kind="stable")[:10] if np.isfinite(case.excess[rank])]
     for rank in order:
-        mine = samples == rank
-        extreme = lambda name, best: best(case.values["samples/" + name][mine]) if mine.any() else np.nan
         host, place = case.run.places[rank]
         yield {"name": f"rank {rank}", "host": host, "place": place, "excess": case.excess[rank],
                "error": case.values["ranks/excess_error"][rank], "own": own[rank], "waits": waits[rank],
-               "late": late[rank], "clock": 1e-6 * extreme("clock", np.min),
-               "warm": extreme("temperature", np.max), "uuid": of("device_identity", rank),
+               "late": late[rank], "clock": 1e-6 * clock[rank], "warm": warm[rank], "uuid": of("device_identity", rank),
                "bus": of("device_bus", rank), "serial": of("device_serial", rank)}
 
 
 def energy(case):
     method = case.values["results/energy_method"]
     if not method:
-        return "Energy is not known: no counter (NVML, /sys/class/powercap) could be read. Let the ranks read it."
+        return ("Energy is not known: no counter (NVML, /sys/class/powercap) could be read. Ask the administrator for "
+                "the right to read /sys/class/powercap/*/energy_uj, and run the deck again.")
     return (f"{scaled(case.values['results/energy'], 'J')} in the timed steps, "
             f"{scaled(case.values['results/energy_per_token'], 'J')} a token ({method}).")
 
@@ -88,7 +87,7 @@ def energy(case):
 def of_ranks(case):
     """Pictures and tables that need the seconds of each rank."""
     ranks = case.settings["ranks"]
-    grid = case.run.grids.setdefault(ranks, maps.Grid(case.run.places[:ranks]))
+    grid = case.run.grids.setdefault(ranks, maps.Grid(case.run.places, case.run.record.provenance["nodes"][:ranks]))
     where, legend = drawings.where(case)
     rows, links = transfers(case)
     found = {"where": where, "legend": legend, "transfers": rows, "links": links, "checks": list(checks(case)),
@@ -119,11 +118,12 @@ def links_of(run):
     hosts = [run.clean.host(host) for host in hosts]
     order = {host: n for n, host in enumerate(dict.fromkeys(hosts))}
     node = np.array([order[host] for host in hosts])
-    kind, total, excess = node[pairs[:, 0]] ^ node[pairs[:, 1]], times.sum(axis=1), np.zeros(len(pairs))
-    for one in np.unique(kind):
-        alike = kind == one
-        excess[alike] = total[alike] / np.median(total[alike]) - 1
-    return {**draw_links(hosts, pairs if len(hosts) <= 64 else node[pairs], excess),
+    kind, total, excess = node[pairs[:, 0]] ^ node[pairs[:, 1]], times.sum(axis=1), np.full(len(pairs), np.nan)
+    for alike in (kind == one for one in np.unique(kind)):
+        if alike.sum() > 1:
+            excess[alike] = total[alike] / slow.medians_of_others(total[None, alike])[0] - 1
+    ends = pairs if len(hosts) <= 64 else node[pairs]
+    return {**draw_links(hosts, ends, excess), "alone": int(np.isnan(excess).sum()),
             "worst": [(hosts[a], a, hosts[b], b, excess[n]) for n in np.argsort(-excess, kind="stable")[:10]
                       for a, b in (pairs[n],)]}
 
@@ -140,7 +140,8 @@ def draw_links(hosts, ends, excess):
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(8, integer=True))
     what = "ranks" if len(hosts) <= 64 else "nodes"
-    said = f"Matrix of pairs of {what}: the slowest takes {percent(excess.max())} longer than pairs of its kind."
+    most = f"the slowest takes {percent(np.nanmax(excess))} longer than its kind" if not np.isnan(excess).all() else ""
+    said = f"Matrix of pairs of {what}: {most or 'none can be compared'}."
     return {"picture": picture(figure, said), "what": what, "pairs": len(excess)}
 
 
@@ -149,8 +150,8 @@ def what_ran(run):
     p = run.record.provenance
     rows = [(name.replace("_", " "), p[name]) for name in RAN if name in p]
     hosts = list(dict.fromkeys(p["hosts"]))
-    rows += [("hosts", f"{count(len(hosts), 'host')}: {' '.join(hosts)}"), ("libraries", "; ".join(p["libraries"]))]
-    for name in ("device_name", "device_driver", "switches"):
+    rows.append(("hosts", f"{count(len(hosts), 'host')}: {' '.join(hosts)}"))
+    for name in ("libraries", "device_name", "device_driver", "switches"):
         if len(p.get(name, ())):
             rows.append((name.replace("_", " "), "; ".join(sorted(set(p[name])))))
     for name, unit in (("device_power_limit", "W"), ("device_clock_limit", "Hz")):

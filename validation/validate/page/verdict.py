@@ -24,7 +24,8 @@ def by_severity(cases):
 def word_of(runs, cases):
     """The word of the whole, by precedence."""
     words = {case.word for case in cases}
-    words |= {"RECORD CONTRADICTS ITSELF"} if any(run.whole for run in runs) else set()
+    contradicted = any(run.whole or any(run.of_case.values()) for run in runs)
+    words |= {"RECORD CONTRADICTS ITSELF"} if contradicted else set()
     words |= {"INCOMPLETE"} if any(checks.missing(run.record) for run in runs) else set()
     for word in WORST[:4]:
         if word in words:
@@ -39,14 +40,14 @@ def shortened(sentence):
     return sentence if len(sentence) < 240 else sentence[:240] + " …"
 
 
-def box_reasons(runs, cases, word):
+def box_reasons(runs, cases, word, left_out):
     """At most three that decide, each with its case."""
     found = [f"the record as a whole: {sentence}" for run in runs for sentence in run.whole]
+    found += [shortened(f"{label}: " + "; ".join(sentences[:2])) for label, sentences in left_out if sentences]
     if word == "INCOMPLETE":
         found += [sentence for run in runs for sentence in checks.missing(run.record)]
-    skipped = word == "NOTHING TRAINED"
     for case in by_severity(cases):
-        if case.reasons and (case.settings["verdict"] != "SKIPPED" or skipped):
+        if case.reasons and (case.word != "NOTHING TRAINED" or word == "NOTHING TRAINED"):
             found.append(shortened(f"{case.label}: " + "; ".join(case.reasons[:2])))
     more = [f"and {count(len(found) - REASONS, 'more reason')} below"] if len(found) > REASONS else []
     return found[:REASONS] + more
@@ -59,19 +60,20 @@ def counts(cases):
     asked = [group[-1] for group in views.repeats([case for case in cases if case.settings["acceptance"]])]
     accepted = sum(case.settings["acceptance"] == "ACCEPTED" for case in asked)
     skipped = f", {len(cases) - len(ran)} SKIPPED" if len(ran) < len(cases) else ""
-    more = f", {accepted} of {len(asked)} ACCEPTED" if asked else "; nothing was expected (give `expect`)"
+    more = f", {accepted} of {len(asked)} ACCEPTED" if asked else "; no speed was expected: the deck has no expect"
     return f"{count(len(ran), 'case')} ran: {passed} PASSED, {valid} VALID{skipped}{more}."
 
 
 def origin(run):
     """One line on where a record comes from."""
     p, hosts = run.record.provenance, list(dict.fromkeys(run.record.provenance["hosts"]))
-    title = " ".join(line.strip() for line in p["deck"].splitlines()[:2])
+    title = [" ".join(line.strip() for line in p["deck"].splitlines()[:2])] if p["deck"] else []
+    digest = [f"SHA-256 of {run.name} {run.sha256}"] if run.sha256 else []
     named = hosts[0] if len(hosts) == 1 else f"{hosts[0]} … {hosts[-1]}"
     device = " and ".join(sorted(set(p["device_name"]))) or f"no GPU, {p['processor']}"
     rules = run.record.cases[0].settings["rules"] if run.record.cases else "unknown"
-    return (f"{title} · {count(len(p['hosts']), 'rank')} on {count(len(hosts), 'host')} ({named}) · {device} · "
-            f"{p['written']} · rules {rules} · SHA-256 of {run.name} {run.sha256}")
+    where = f"{count(len(p['hosts']), 'rank')} on {count(len(hosts), 'host')} ({named})"
+    return " · ".join((*title, where, device, p["written"], f"rules {rules}", *digest))
 
 
 def speed_tile(cases, first):
@@ -79,7 +81,7 @@ def speed_tile(cases, first):
     if not asked:
         against = f"{percent(first.tokens / first.published)} of the published speed. " if first.published > 0 else ""
         return "fact", f"Speed, {first.label}", f"{number(first.tokens)} tokens/s", \
-            f"{against}Nothing was expected: give `expect`."
+            f"{against}No speed was expected: the deck has no expect."
     worst = min(asked, key=lambda case: case.tokens / case.expected)
     allowed = 1 - worst.settings["tolerance"]
     good = worst.tokens >= allowed * worst.expected
@@ -91,7 +93,7 @@ def speed_tile(cases, first):
 def time_tile(first):
     title = f"Where the time went, {first.label}"
     if not first.by_rank:
-        return "fact", title, "n/a", "No seconds of ranks: a case that ended has them."
+        return "fact", title, "n/a", "Not known: the case did not come to its end."
     parts = {name: table.mean() for name, table in views.spent(first.case).items()}
     whole = sum(parts.values())
     waits = {name: part for name, part in parts.items() if name not in ("computing", "rest")}
@@ -109,26 +111,27 @@ def slow_tile(first):
     if not slow:
         return "good", title, f"0 of {first.settings['ranks']}", "none computes 10 % longer than its peers"
     return "bad", title, f"{len(slow)} of {first.settings['ranks']}", \
-        f"{first.rank(slow[0])}: +{percent(first.excess[slow[0]])}"
+        f"rank {slow[0]}, {first.run.places[slow[0]][0]} {first.device(slow[0])}: +{percent(first.excess[slow[0]])}"
 
 
 def why_no_excess(case):
     """Why no rank was compared with its peers, and what to do."""
     s = case.settings
     if not case.by_rank:
-        return "No seconds of ranks: let the case come to its end."
+        return "The record has no seconds of ranks, because the case did not come to its end. Run the deck again."
     if s["ranks"] == 1:
-        return "One rank has no peers: use more ranks."
+        return "One rank has no peers to compare with. Run the case on two ranks or more."
     if not np.any(case.values["ranks/peers"]):
-        return "Each rank was given other work than the others: no peers to compare with."
+        return "No two ranks have the same work, so none has peers. A layout with data = 2 or more gives them peers."
     few = len(views.measured(case.case)) < 10
-    return "Fewer than 10 timed steps: raise `steps`." if few else "Ranks shared cores: use fewer ranks or threads."
+    return ("Fewer than 10 steps were timed, too few to compare ranks. Set steps to 10 or more in the deck." if few else
+            "Ranks shared cores, so their seconds cannot be compared. Run fewer ranks on a node, or fewer threads.")
 
 
 def residual_tile(cases):
     done = [case for case in cases if case.values.get(CHECK + "/done")]
     if not done:
-        return "doubt", "Arithmetic", "not checked", "No case was checked: leave `check = off` out."
+        return "doubt", "Arithmetic", "not checked", "No case was checked. Remove the line check = off from the deck."
     worst = max(done, key=lambda case: case.case[CHECK + "/residual"])
     residual, passed = worst.case[CHECK + "/residual"], all(case.case[CHECK + "/passed"] for case in done)
     sign = "<" if residual < THRESHOLD else "≥"
@@ -139,28 +142,30 @@ def residual_tile(cases):
 def row(group):
     """A line of the table of cases; repeats are one."""
     first, s = group[-1], group[-1].settings
-    value = lambda name: np.median([case.values.get("results/" + name, np.nan) for case in group])
-    tokens, residuals = value("tokens_per_second"), [case.values.get(CHECK + "/residual", np.nan) for case in group
-                                                     if case.values.get(CHECK + "/done")]
-    worst = by_severity(group)[0]
-    return {"cases": group, "settings": s, "layout": views.layout(first.case), "badges": worst.badges,
+    value = lambda name: np.nanmedian([case.values.get("results/" + name, np.nan) for case in group])
+    residuals = [case.values.get(CHECK + "/residual", np.nan) for case in group if case.values.get(CHECK + "/done")]
+    worst, tokens = by_severity(group)[0], np.nanmedian([case.tokens for case in group])
+    return {"cases": group, "settings": s, "tokens": tokens, "published": first.published,
+            "days": value("days_per_trillion_tokens"), "layout": views.layout(first.case), "badges": worst.badges,
             "step": value("mean_seconds"), "per_rank": value("tokens_per_second_per_gpu"),
-            "mfu": value("model_mfu"), "residual": max(residuals, default=np.nan),
+            "mfu": value("recipe_mfu"), "residual": max(residuals, default=np.nan),
             "of_expected": tokens / first.expected, "of_published": tokens / first.published,
             "spread": first.values.get("results/repeated_spread", np.nan)}
 
 
-def sizes(runs_cases):
+def sizes(cases):
     """One workload at several sizes, as the recipes' tables have it: rows by ranks, with the efficiency per rank."""
     groups = {}
-    for case in (case for case in runs_cases if case.tokens > 0):
-        s = case.settings
-        groups.setdefault((s["workload"], s["size"], s["precision"]), []).append(case)
-    for name, group in groups.items():
-        group.sort(key=lambda case: case.settings["ranks"])
-        least = group[0].tokens / group[0].settings["ranks"]
-        yield " ".join(name), [{
-            "case": case, "ranks": case.settings["ranks"], "step": case.case["results/mean_seconds"],
-            "tokens": case.tokens, "mfu": case.case["results/recipe_mfu"], "published": case.published,
-            "days": case.case["results/days_per_trillion_tokens"],
-            "efficiency": case.tokens / case.settings["ranks"] / least} for case in group]
+    for group in views.repeats(cases):
+        s = group[-1].settings
+        if any(case.tokens > 0 for case in group):
+            work = {**views.work(group[-1]), "global_batch": 0, "backend": s["backend"]}
+            groups.setdefault(tuple(work.values()), []).append(row(group))
+    for rows in (rows for rows in groups.values() if len(rows) > 1):
+        rows.sort(key=lambda line: line["settings"]["ranks"])
+        speeds = [line["tokens"] / line["settings"]["ranks"] if all(
+            case.settings["verdict"] == "PASSED" for case in line["cases"]) else np.nan for line in rows]
+        least = next((speed for speed in speeds if speed > 0), np.nan)
+        s, first = rows[0]["settings"], rows[0]["cases"][-1]
+        yield f"{s['workload']} {s['size']} {s['precision']}", "GPUs" if first.unit == "GPU" else "ranks", [
+            {**line, "efficiency": speed / least} for line, speed in zip(rows, speeds)]
