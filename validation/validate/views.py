@@ -76,14 +76,6 @@ def layout(case):
     return " ".join(f"{letters[axis]}{case.settings[axis]}" for axis in order if case.settings[axis] > 1) or "1 rank"
 
 
-def coordinates(case, rank):
-    """The position of a rank on each axis of the layout."""
-    found = {}
-    for axis, _ in AXES:
-        found[axis], rank = rank % case.settings[axis], rank // case.settings[axis]
-    return found
-
-
 def measured(case):
     """Times of the steps that count; a journal does not know after which of them a checkpoint was saved."""
     return case.measured if "steps/pause_seconds" in case.values else case["steps/step_seconds"][timed(case)]
