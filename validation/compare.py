@@ -42,8 +42,8 @@ def read_arguments():
     parser.add_argument("candidate", nargs="+", help="the same of another machine")
     parser.add_argument("--tolerance", type=part, default=0.05, help="part of the speed that may be missing (0.05)")
     parser.add_argument("--between", type=part, default=0.02, help="assumed deviation between runs (0.02)")
-    parser.add_argument("--history", metavar="DIR", help="earlier records of the baseline machine: their deviation "
-                        "replaces --between")
+    parser.add_argument("--history", metavar="DIR", help="earlier records of the baseline machine: the deviation of "
+                        "two or more of a case, with its layout, replaces --between")
     for kind in ("html", "csv", "json"):
         parser.add_argument(f"--{kind}", metavar="FILE", help=f"write the comparison there as {kind.upper()}")
     parser.add_argument("--markdown", action="store_true", help="print tables for a ticket")
@@ -70,7 +70,7 @@ def print_rows(found, markdown):
     print("\n".join(lines))
     print("Differs: " + found["differs"])
     if found["left_out"]:
-        print(f"Left out: {found['left_out']} of the cases, SKIPPED by all")
+        print(f"Left out: {found['left_out']} of the cases, which need more ranks than there are")
     print()
 
 

@@ -27,6 +27,7 @@ from validate.record import read_record
 UNITS = os.environ.get("XGSW_UNITS", os.path.join(runs.TOP, os.environ.get("BUILD", "build/mpicc"), "units"))
 SCRIPT = os.path.join(runs.TOP, "validation", "validate.py")
 DRAWS = 2000
+FACTS = dict.fromkeys((*sides.OF_CASE, "hosts", "program", *sides.WHERE), "one")
 NUMBER = itertools.count()
 
 
@@ -35,7 +36,7 @@ def options(**more):
 
 
 def launch(work, speed, stall=1.0, wrong=""):
-    return sides.Launch(work, [math.log(speed / stall), math.log(speed)], wrong, {"layout": "T2"}, next(NUMBER))
+    return sides.Launch(work, [math.log(speed / stall), math.log(speed)], wrong, FACTS, next(NUMBER))
 
 
 def side(name, **cases):
@@ -54,7 +55,7 @@ WORDS = (
     (UNDECIDED, "UNDECIDED", "too near to the 5 % allowed"), ([97, 96, 98], "UNDECIDED", "runs a side would decide"),
     ([(x, 1.2) for x in AS_FAST], "SLOWER", "slower by stalls: the mean, not the median"),
     ([110, 100, 91], "UNDECIDED", "--between 0.02 is too small: these runs deviate by 6.7 %"),
-    ([(100,), (100, 1, "NOT VALID: spread: a"), (101,)], "NOT COMPARABLE", "offer: 1 of 3 NOT VALID: spread: a"),
+    ([(100,), (100, 1, "NOT VALID: spread 2"), (101,)], "NOT COMPARABLE", "offer: 1 of 3 NOT VALID: spread 2"),
 )
 # Cases of the candidate, its word as a whole and the status.
 WHOLES = (
@@ -67,7 +68,8 @@ WHOLES = (
 def words(tap):
     for launches, word, note in WORDS:
         row = comparison.compare(side("base", a=REFERENCE), side("offer", a=launches), options())["cases"][0]
-        tap.ok(row["word"] == word and note in "; ".join(row["notes"]) and bool(note) == bool(row["notes"]),
+        tap.ok(row["word"] == word and note in "; ".join(row["notes"]) and bool(note) == bool(row["notes"])
+               and (word == "NOT COMPARABLE") == (row["ratio"] is None) == (not row["launches"]),
                f"{word}: {note or launches}", row)
     for cases, word, status in WHOLES:
         found = comparison.compare(side("base", a=REFERENCE, b=REFERENCE), side("offer", **cases), options())
@@ -77,6 +79,11 @@ def words(tap):
     runs_needed = ratios.runs_that_decide(both, 0.05)
     tap.ok([both[0].word(0.05, (n, n)) for n in (runs_needed - 1, runs_needed)] == ["UNDECIDED", "AS FAST"],
            f"{runs_needed} runs decide, one less does not")
+    skipped = {case: [(1, 1, "SKIPPED: " + why)] for case, why in (
+        ("a", "the recipe's smallest layout needs 8 ranks, there are 4"), ("b", "needs 9.1 GB of memory"))}
+    found = comparison.compare(side("base", **skipped), side("offer", **skipped), options())
+    tap.ok(found["left_out"] == 1 and [row["workload"] for row in found["cases"]] == ["b"],
+           "only a case that needs more ranks than there are is left out", found)
 
 
 def history(tap):
@@ -85,11 +92,20 @@ def history(tap):
     base, earlier = (side(name, a=np.exp(logs)) for name, logs in (("base", [0, 0.1]), ("history", [0, 0.1, 0.2])))
     (key, launches), = base.cases.items()
     base.records[launches[0].record] = "a.h5"
-    earlier.cases[key] += [launches[0], launch(launches[0].work, 9, 1, "NOT VALID")]      # neither counts
-    row, = comparison.compare(base, side("offer", a=np.exp([0.3])), options(), earlier)["cases"]
+    offer = side("offer", a=np.exp([0.3]))
+    offer.records[offer.cases[key][0].record] = "b.h5"
+    other = [launch(launches[0].work, 9, 1, wrong) for wrong in ("NOT VALID", "", "")]
+    for x, name in zip(other[1:], ("layout", "device")):
+        x.facts = {**FACTS, name: "other"}
+    earlier.cases[key] += [launches[0], offer.cases[key][0], *other]      # none of them counts
+    row, = comparison.compare(base, offer, options(), earlier)["cases"]
     half = 3.182446 * math.sqrt(0.025 / 3 * 1.5)
     tap.ok(math.isclose(math.log(row["high"]), 0.25 + half, rel_tol=1e-6), "the history's deviation replaces --between",
            row)
+    del earlier.cases[key][1:3], base.cases[key][1:]
+    row, = comparison.compare(base, offer, options(), earlier)["cases"]
+    tap.ok(row["notes"][-2:] == ["history not used: 1 run of this case", "rests on --between 0.02 alone"],
+           "a history of one run is not used, and 1 + 1 runs rest on --between", row)
 
 
 def simulate(deviation, ratio, seed):
@@ -127,6 +143,8 @@ SIDES = (
     (["one.h5"], 4, "UNDECIDED: one against base: 2 cases: 1 FASTER, 1 NOT COMPARABLE"),
     (["spoilt.h5"], 3, "spoilt: 1 of 1 contradicts itself: mean_seconds is 0.01"),
     (["other.h5"], 3, "other work: global_batch 8, other 4"),
+    (["other.h5"], 3, "Differs: no case in common\nLeft out: 1 of the cases"),
+    (["spoilt.h5"], 3, "Differs: processor AMD EPYC -> Other\n"),
     (["same", "--markdown"], 0, "| llama3.1-8b fp8 full | 1.000 | "),
     (["empty"], 2, "it has no records (*.h5)"), (["none.h5"], 2, "none.h5 cannot be used"),
     (["twice"], 2, "is a copy of"),
@@ -138,7 +156,7 @@ def records(tap, sample):
     for path, factor, *cases in (("base/0", 1, 1, 7), ("base/1", 1.001, 1, 7), ("same/0", 1.0005, 1, 7),
                                  ("same/1", 1.0006, 1, 7), ("slow/0", 1.2, 1, 7), ("far/0", 0.951, 1, 7),
                                  ("far/1", 1.149, 1, 7), ("twice/0", 1, 1, 7), ("one", 0.8, 7),
-                                 ("spoilt", 0.8, 1, 7), ("other", 0.8, 4)):
+                                 ("spoilt", 0.8, 1, 7), ("other", 0.8, 4, 5)):
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         scaled(sample, path + ".h5", factor, cases)
     shutil.copy("twice/0.h5", "twice/1.h5")
@@ -147,20 +165,22 @@ def records(tap, sample):
     tap.ok("PASSED: 2 cases recomputed, 2 of them VALID" in check.stdout, "a record with other speeds is sound", check)
     with h5py.File("spoilt.h5", "r+") as file:
         file["case_0001/results/mean_seconds"][...] = 0.01
+        file["provenance/processor"][...] = b"Other"
     for arguments, status, said in SIDES:
         found = run("base", *arguments)
         tap.ok(found[0] == status and said in found[1], f"status {status}: {said}", found)
+    tap.ok("other: 1 of 1 NOT VALID: check off\n" in run("other.h5", "other.h5")[1], "a rule is named once")
 
 
 def files(tap):
-    run("base", "slow", "--html", "x.html", "--json", "x.json", "--csv", "x.csv")
+    run("base", "slow", "one.h5", "--html", "x.html", "--json", "x.json", "--csv", "x.csv")
     page, text, table = (open("x." + kind, encoding="utf-8").read() for kind in ("html", "json", "csv"))
-    rows = json.loads(text)["comparisons"][0]["cases"]
+    rows = [row for found in json.loads(text)["comparisons"] for row in found["cases"] if row["ratio"]]
     golden = [f"{row[name]:.3f}" for row in rows for name in comparison.NUMBERS[:4]] + ["SLOWER: slow"]
-    tap.ok(len(rows) == 2 and all(number in page for number in golden) and "default-src 'none'" in page
-           and page.count("<svg") == 3, "the page has the numbers of --json, and pictures", golden)
-    tap.ok([float(row["ratio"]) for row in csv.DictReader(io.StringIO(table))] == [row["ratio"] for row in rows],
-           "--csv has them, too", table)
+    tap.ok(len(rows) == 3 and all(number in page for number in golden) and "default-src 'none'" in page
+           and page.count("<svg") == 5, "the page has the numbers of --json, and pictures", golden)
+    found = [float(row["ratio"]) for row in csv.DictReader(io.StringIO(table)) if row["ratio"]]
+    tap.ok(found == [row["ratio"] for row in rows], "--csv has them, too", table)
 
 
 def spreadsheets(tap, sample):
@@ -171,10 +191,15 @@ def spreadsheets(tap, sample):
     column = lambda table, name: [float(row[name]) for row in found[table] if row[name]]
     cases = [case for case in read_record(sample).cases if case.ran]
     spent = [case["ranks/rank_seconds"][case.settings["warmup"]:].sum(axis=0) for case in cases]
+    forward, shard = (np.concatenate([case["rank_sums/" + table][:, column] for case in cases]).tolist()
+                      for table, column in (("phase_seconds", 2), ("transfer_bytes", 3)))
     tap.ok(len(found["cases"]) == len(cases) + 1        # one was skipped
            and column("cases", "mean_seconds") == [case["results/mean_seconds"] for case in cases]
            and column("steps", "step_seconds") == [x for case in cases for x in case["steps/step_seconds"]]
-           and column("ranks", "rank_seconds") == np.concatenate(spent).tolist(), "--csv cases, steps and ranks", found)
+           and column("ranks", "rank_seconds") == np.concatenate(spent).tolist()
+           and column("ranks", "phase_forward_seconds") == forward and column("ranks", "transfer_shard_bytes") == shard
+           and column("ranks", "node") and found["ranks"][-1]["device_serial"] == "165",
+           "--csv cases, steps and ranks", found)
 
 
 SHAPE = runs.SHAPE.format(128).replace("check = off\n", "").replace("global_batch = 4", "global_batch = 16")

@@ -1,6 +1,7 @@
 """A candidate against a baseline: a word for each case, and one for the whole."""
 
 import math
+import re
 from collections import Counter
 
 from validate import ratios, sides
@@ -8,21 +9,23 @@ from validate.findings import count
 
 STATUS = {"FASTER": 0, "AS FAST": 0, "UNDECIDED": 4, "NOT COMPARABLE": 3, "SLOWER": 1}      # from good to bad
 NUMBERS = ("ratio", "low", "high", "ratio_by_mean", "low_by_mean", "high_by_mean")
+TOO_FEW_RANKS = re.compile(r"SKIPPED: .*needs \d+ ranks, there are \d+")
 
 
-def logs_of(side, key):
-    """Log speeds of a side's launches of a case: those by the mean, those by the median."""
-    return list(zip(*(launch.logs for launch in side.cases.get(key, ()) if launch.logs)))
+def logs_of(launches):
+    """Log speeds of launches: those by the mean, those by the median."""
+    return list(zip(*(launch.logs for launch in launches))) or [(), ()]
 
 
-def earlier_of(history, key, baseline):
-    """The launches of the history that can be compared and are not the baseline's own."""
-    launches = history.cases.get(key, ()) if history else ()
-    return [x.logs for x in launches if not x.wrong and x.record not in baseline.records]
+def earlier_of(history, key, both):
+    """The history's launches of a case with the baseline's layout and device, without those of the sides."""
+    where = [(x.facts["layout"], x.facts["device"]) for x in both[0].cases[key]]
+    return [x for x in history.cases.get(key, ()) if not (x.wrong or any(x.record in side.records for side in both))
+            and (x.facts["layout"], x.facts["device"]) in where]
 
 
-def notes_of(word, intervals, tolerance):
-    """What a reader must know of the word."""
+def notes_of(word, intervals, tolerance, earlier):
+    """What a reader must know of the word; earlier: launches of the history, None without one."""
     if word in ("SLOWER", "UNDECIDED") and intervals[1].word(tolerance) != word:
         yield f"{word.lower()} by stalls: the mean, not the median"
     if word == "UNDECIDED":
@@ -31,6 +34,10 @@ def notes_of(word, intervals, tolerance):
     known = max((i.prior for i in intervals), key=lambda prior: prior.deviation)
     if known.seen:
         yield f"earlier runs deviate by {100 * known.deviation:.2g} %, with {known.degrees} degrees of freedom"
+    elif earlier is not None:
+        yield f"history not used: {count(len(earlier), 'run')} of this case"
+    if not known.seen and intervals[0].runs == (1, 1):
+        yield f"rests on --between {known.deviation:g} alone"
     unusual = max(i.unusual for i in intervals)
     if unusual:
         assumed = "that of the history" if known.seen else f"--between {known.deviation:g}"
@@ -48,25 +55,26 @@ def measured(here, there, intervals):
 
 def compare_case(both, keys, options, history):
     """One row of the comparison; numbers that are not there are None."""
-    key, wrong, intervals = keys[0] or keys[1], sides.fault(both, keys), []
+    key, wrong = keys[0] or keys[1], sides.fault(both, keys)
     runs = [len(side.cases.get(key, ())) for side, key in zip(both, keys)]
     row = {"case": sides.title(key), **dict(zip(("workload", "size", "precision"), key[0])),
            "runs_baseline": runs[0], "runs": runs[1], **dict.fromkeys(NUMBERS),
            "baseline_tokens_per_second": None, "tokens_per_second": None, "launches": []}
-    here, there = (logs_of(side, key) for side in both)
-    if here and there:
-        earlier = list(zip(*earlier_of(history, key, both[0]))) or [(), ()]
-        intervals = [ratios.interval(*logs, ratios.prior_of(options.between, before))
-                     for *logs, before in zip(here, there, earlier)]
-        row.update(measured(here, there, intervals))
-    word = "NOT COMPARABLE" if wrong else ratios.worst(i.word(options.tolerance) for i in intervals)
-    return {**row, "word": word, "notes": [wrong] if wrong else list(notes_of(word, intervals, options.tolerance))}
+    if wrong:
+        return {**row, "word": "NOT COMPARABLE", "notes": [wrong]}
+    here, there = (logs_of(side.cases[key]) for side in both)
+    earlier = earlier_of(history, key, both) if history else None
+    intervals = [ratios.interval(*logs, ratios.prior_of(options.between, before))
+                 for *logs, before in zip(here, there, logs_of(earlier or ()))]
+    word = ratios.worst(i.word(options.tolerance) for i in intervals)
+    return {**row, **measured(here, there, intervals), "word": word,
+            "notes": list(notes_of(word, intervals, options.tolerance, earlier))}
 
 
 def was_run(both, keys):
-    """Did a launch of either side run the case? It may need more ranks than both have."""
+    """Is the case other than one that needs more ranks than there are in all launches of both sides?"""
     launches = [launch for side, key in zip(both, keys) for launch in side.cases.get(key, ())]
-    return not all(launch.wrong.startswith("SKIPPED") for launch in launches)
+    return not all(TOO_FEW_RANKS.fullmatch(launch.wrong) for launch in launches)
 
 
 def geometric_mean(rows, name):

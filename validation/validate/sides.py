@@ -9,7 +9,8 @@ import numpy as np
 from validate import checks, views
 from validate.record import Unreadable, read_record
 
-# What may differ between sides and is printed, after layout, ranks, hosts, backend, device and program.
+# What may differ between sides and is printed: of each case, then of hosts and program, then this.
+OF_CASE = ("layout", "ranks", "backend", "device")
 WHERE = {"MPI": "mpi_library", "products": "products_library", "CUDA": "cuda_library", "processor": "processor",
          "kernel": "kernel"}
 NAMED = 6
@@ -48,16 +49,17 @@ def reason(case):
     if s["verdict"] != "PASSED":
         return f"{s['verdict']}: {case['results/fail_reasons'][0]}"
     if s["validity"] != "VALID":
-        return f"NOT VALID: {case['results/invalid_rules'][0]}: {case['results/invalid_reasons'][0]}"
+        rule, why = case["results/invalid_rules"][0], case["results/invalid_reasons"][0]
+        return f"NOT VALID: {why}" if rule in why else f"NOT VALID: {rule}: {why}"
     return None
 
 
 def facts_of(p, case):
     """p: the record's provenance."""
     s = case.settings
-    found = (views.layout(case), s["ranks"], len(set(p["hosts"])), s["backend"], case.values.get("results/device", ""),
-             p["git_commit"][:12] + " with changes" * p["dirty"])
-    names = ("layout", "ranks", "hosts", "backend", "device", "program")
+    found = (views.layout(case), s["ranks"], s["backend"], case.values.get("results/device", ""),
+             len(set(p["hosts"])), p["git_commit"][:12] + " with changes" * p["dirty"])
+    names = (*OF_CASE, "hosts", "program")
     return dict(zip(names, map(str, found))) | {name: p.get(key, "").split(",")[0] for name, key in WHERE.items()}
 
 
@@ -73,11 +75,9 @@ def launches_of(record):
     for group in views.repeats(record.cases):
         work = views.work(group[0])
         wrong = f"contradicts itself: {against}" if against else next(filter(None, map(reason, group)), "")
-        passed = not against and all(case.settings["verdict"] == "PASSED" for case in group)
-        logs = np.log([views.speed(case) for case in group]).mean(axis=0).tolist() if passed else []
+        logs = [] if wrong else np.log([views.speed(case) for case in group]).mean(axis=0).tolist()
         key = tuple(work.values()), sum(other[0] == tuple(work.values()) for other in found)
-        found[key] = Launch(work, logs, wrong, {} if against else facts_of(record.provenance, group[0]),
-                            identity(record))
+        found[key] = Launch(work, logs, wrong, facts_of(record.provenance, group[0]), identity(record))
     return found
 
 
@@ -137,10 +137,12 @@ def fault(sides, keys):
 
 
 def difference(name, first, second):
-    """In words how a fact differs between sides, or within one; empty if it does not. The case is named if others
-    differ otherwise."""
-    both = {key: [" or ".join(sorted({x.facts[name] for x in side.cases[key] if x.facts})) for side in (first, second)]
-            for key in first.cases if key in second.cases}
+    """In words how a fact of shared cases or of whole sides differs between them, or within one; empty if it does not.
+    The case is named if others differ otherwise."""
+    shared = [key for key in first.cases if key in second.cases] if name in OF_CASE else [None]
+    both = {key: [" or ".join(sorted({x.facts[name] for other in side.cases if key in (other, None)
+                                      for x in side.cases[other]} - {""})) for side in (first, second)]
+            for key in shared}
     differing = [key for key, (a, b) in both.items() if a and b and (a != b or " or " in a)]
     if not differing:
         return ""
@@ -150,7 +152,7 @@ def difference(name, first, second):
 
 def differences(first, second):
     """In words what differs in layout, program and machine."""
-    facts = next((x.facts for launches in first.cases.values() for x in launches if x.facts), {})
-    words = list(filter(None, (difference(name, first, second) for name in facts)))
+    words = [difference(name, first, second) for name in (*OF_CASE, "hosts", "program", *WHERE)]
+    words = ["no case in common"] * first.cases.keys().isdisjoint(second.cases) + list(filter(None, words))
     more = f"; {len(words) - NAMED} more" if len(words) > NAMED else ""
-    return "; ".join(words[:NAMED]) + more if words else "nothing in layout, program and machine: a repetition"
+    return "; ".join(words[:NAMED]) + more if words else "nothing that is recorded of layout, program and machine"

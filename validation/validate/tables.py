@@ -25,18 +25,27 @@ def steps(record):
         yield from ({"case": case.settings["case"], **dict(zip(lists, row))} for row in zip(*lists.values()))
 
 
+def sums_of(case):
+    """The tables [ranks, names] of rank_sums, with a column for each phase or axis: phase_forward_seconds."""
+    names = {"phase": case.values.get("phases/name"), "transfer": case.values.get("rank_sums/axis")}
+    return {f"{kind}_{name}_{unit}": column for path, table in case.values.items()
+            if path.startswith("rank_sums/") and np.ndim(table) == 2
+            for kind, unit in [path.split("/")[1].split("_")] for name, column in zip(names[kind], table.T)}
+
+
 def ranks(record):
     """Where a rank ran, its sums over the timed steps, and what is known of it and of its device."""
     for case in filter(lambda case: case.ran, record.cases):
-        count = case.settings["ranks"]
-        named = ("device_name", "device_identity") if case.settings["backend"] == "cuda" else ()
-        lists = {**{name: record.provenance[name] for name in named}, **lists_of(case, "ranks", (count,)),
+        count, p = case.settings["ranks"], record.provenance
+        named = ("name", "identity", "bus", "serial") if case.settings["backend"] == "cuda" else ()
+        lists = {"node": p["nodes"], "switch": p["switches"], **{"device_" + x: p["device_" + x] for x in named},
+                 **lists_of(case, "ranks", (count,)), **lists_of(case, "rank_sums", (count,)), **sums_of(case),
                  **{path.split("/")[1]: value[views.timed(case)].sum(axis=0) for path, value in case.values.items()
                     if path.startswith("ranks/") and np.ndim(value) == 2}, **lists_of(case, "devices", (count,))}
         for rank in range(count):
             host, gpu = views.place(record, rank)
             yield {"case": case.settings["case"], "rank": rank, "host": host, "gpu": gpu,
-                   **{name: values[rank] for name, values in lists.items() if name not in ("rank", "step")}}
+                   **{name: values[rank] for name, values in lists.items() if name not in ("rank", "step", "axis")}}
 
 
 TABLES = {table.__name__: table for table in (cases, steps, ranks)}
