@@ -228,7 +228,8 @@ def real(tap):
         found = run(whole.path, other.path)
         tap.ok(found[0] in statuses and said in found[1], f"{said}: status {found[0]}", found[1])
         tap.say(found[1].strip().replace("\n", "\n# "))
-        other.close()
+    whole.close()
+    half.close()
 
 
 def main():

@@ -25,8 +25,8 @@ typedef struct {
     host_load load;
 } surroundings;
 
-/* Writes the switches above this node: "s0.s4" of Slurm's "s0.s4.node7". Writes nothing if the address is another node's,
- * because some launchers copy the environment of the node on which they start. */
+/* Writes the switches above this node: "s0.s4" of Slurm's "s0.s4.node7". Writes nothing if the address is another
+ * node's, because some launchers copy the environment of the node on which they start. */
 static void write_switches(char switches[SWITCHES_BYTES])
 {
     const char *address = getenv("SLURM_TOPOLOGY_ADDR"), *node = address ? strrchr(address, '.') : NULL;
