@@ -9,10 +9,11 @@ import numpy as np
 from validate import checks, views
 from validate.record import Unreadable, read_record
 
-# What may differ between sides and is printed: of each case, then of hosts and program, then this.
+# What may differ between sides and is printed: of each case, and of the whole record.
 OF_CASE = ("layout", "ranks", "backend", "device")
 WHERE = {"MPI": "mpi_library", "products": "products_library", "CUDA": "cuda_library", "processor": "processor",
          "kernel": "kernel"}
+FACTS = (*OF_CASE, "hosts", "program", *WHERE)
 NAMED = 6
 
 
@@ -59,8 +60,8 @@ def facts_of(p, case):
     s = case.settings
     found = (views.layout(case), s["ranks"], s["backend"], case.values.get("results/device", ""),
              len(set(p["hosts"])), p["git_commit"][:12] + " with changes" * p["dirty"])
-    names = (*OF_CASE, "hosts", "program")
-    return dict(zip(names, map(str, found))) | {name: p.get(key, "").split(",")[0] for name, key in WHERE.items()}
+    found = *found, *(p.get(key, "").split(",")[0] for key in WHERE.values())
+    return dict(zip(FACTS, map(str, found)))
 
 
 def identity(record):
@@ -81,10 +82,16 @@ def launches_of(record):
     return found
 
 
+def records_of(folder):
+    """The files of a folder that may be records; those of the pre-flight are none."""
+    every = sorted(glob.glob(os.path.join(glob.escape(folder), "*.h5")))
+    return [path for path in every if not path.endswith(".calibration.h5")]
+
+
 def read_side(path, name):
     """All launches of a record or of a folder of records. A copy of a record is no second launch."""
     side = Side(name, {}, {})
-    for file in sorted(glob.glob(os.path.join(glob.escape(path), "*.h5"))) if os.path.isdir(path) else [path]:
+    for file in records_of(path) if os.path.isdir(path) else [path]:
         try:
             record = read_record(file)
             if identity(record) in side.records:
@@ -152,7 +159,7 @@ def difference(name, first, second):
 
 def differences(first, second):
     """In words what differs in layout, program and machine."""
-    words = [difference(name, first, second) for name in (*OF_CASE, "hosts", "program", *WHERE)]
+    words = [difference(name, first, second) for name in FACTS]
     words = ["no case in common"] * first.cases.keys().isdisjoint(second.cases) + list(filter(None, words))
     more = f"; {len(words) - NAMED} more" if len(words) > NAMED else ""
-    return "; ".join(words[:NAMED]) + more if words else "nothing that is recorded of layout, program and machine"
+    return "; ".join(words[:NAMED]) + more if words else "nothing (layout, program, machine)"

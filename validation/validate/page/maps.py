@@ -130,8 +130,8 @@ def excess(case, grid):
                    f"node {grid.hosts[node]}: {'+' if part > 0 else '−'}{percent(abs(part), 2)}, no verdict")
     named = "; ".join(f"{case.rank(rank)} +{percent(case.excess[rank])}" for rank in case.outliers[:NAMED])
     said = [f"{grid.hosts[node]}: its {np.sum(grid.node == node)} ranks compute {percent(abs(part), 2)} "
-            f"{'longer' if part > 0 else 'shorter'} in the median, {number(far, 2)} deviations of nodes; below the "
-            "rule of 10 %, so no verdict" for node, part, far in off[:NAMED]]
+            f"{'longer' if part > 0 else 'shorter'} (median); nodes usually differ by {percent(abs(part) / far, 2)}. "
+            "This is below the limit of 10 %, so no verdict" for node, part, far in off[:NAMED]]
     return picture(figure, f"Map of {len(grid.x)} ranks by node; {named or 'no rank is slow'}."), said
 
 

@@ -51,7 +51,8 @@ class Shown:
     def title(self):
         s = self.settings
         units = {"GPU": "GPUs"}.get(self.unit, "processes") if s["ranks"] > 1 else self.unit
-        return (f"{self.label.capitalize()}: {s['workload']} {s['precision']}, {s['ranks']} {units}, "
+        size = "" if s["size"] == "full" else f", {s['size']}"
+        return (f"{self.label.capitalize()}: {s['workload']}{size} {s['precision']}, {s['ranks']} {units}, "
                 f"{views.layout(self.case)}")
 
     def device(self, rank):

@@ -13,6 +13,8 @@ from validate.page import drawings, maps
 from validate.page.verdict import why_no_excess
 from validate.record import Unreadable, read_links
 
+# A rank below this part of the median speed of transfers is named.
+SLOW_LINK = 0.95
 RAN = ("git_commit", "dirty", "build_date", "build_compiler", "build_flags", "build_mpi", "mpi_library", "cuda_library",
        "products_library", "hdf5_library", "processor", "processors", "threads", "kernel", "command_line", "deck_name",
        "started", "written", "binary_sha256")
@@ -35,9 +37,10 @@ def slowest_links(case):
         ranks = np.flatnonzero(time > 0)
         if len(ranks) > 1 and size.any():
             speed = size[ranks] / time[ranks]
-            slow = int(np.argmin(speed))
-            yield (f"{axis}: {case.rank(ranks[slow])} is slowest, {scaled(speed[slow], 'B/s')}; the median rank has "
-                   f"{scaled(np.median(speed), 'B/s')}, waits included")
+            slow, median = int(np.argmin(speed)), np.median(speed)
+            if speed[slow] < SLOW_LINK * median:
+                yield (f"{axis}, all kinds: {case.rank(ranks[slow])} is slowest, {scaled(speed[slow], 'B/s')}; the "
+                       f"median rank has {scaled(median, 'B/s')}, waits included")
 
 
 def checks(case):
@@ -78,8 +81,8 @@ def slowest(case):
 def energy(case):
     method = case.values["results/energy_method"]
     if not method:
-        return ("Energy is not known: no counter (NVML, /sys/class/powercap) could be read. Ask the administrator for "
-                "the right to read /sys/class/powercap/*/energy_uj, and run the deck again.")
+        right = "Ask the administrator for the right to read /sys/class/powercap/*/energy_uj, and run the deck again."
+        return "Energy is not known: " + ("NVML has no counter of it." if case.unit == "GPU" else right)
     return (f"{scaled(case.values['results/energy'], 'J')} in the timed steps, "
             f"{scaled(case.values['results/energy_per_token'], 'J')} a token ({method}).")
 

@@ -1,5 +1,7 @@
 """The top of a page: the word in its box, its reasons, four tiles, and the tables of cases and of sizes."""
 
+import re
+
 import numpy as np
 
 from validate import checks, views
@@ -14,6 +16,7 @@ WORDS = {"RECORD CONTRADICTS ITSELF": BAD, "FAILED": BAD, "INCOMPLETE": DOUBT, "
          "SKIPPED": FACT, "judged with the last repeat": FACT}
 WORST = ("RECORD CONTRADICTS ITSELF", "FAILED", "INCOMPLETE", "NOT ACCEPTED", "NOT VALID", "VALID", "NOTHING TRAINED")
 REASONS = 3
+NUMBER = re.compile(r"\d+\.?\d*(?=\W{0,3}%|\))|\d+\.\d+")    # percentages: cases that differ only there are alike
 
 
 def by_severity(cases):
@@ -46,9 +49,13 @@ def box_reasons(runs, cases, word, left_out):
     found += [shortened(f"{label}: " + "; ".join(sentences[:2])) for label, sentences in left_out if sentences]
     if word == "INCOMPLETE":
         found += [sentence for run in runs for sentence in checks.missing(run.record)]
+    alike = {}
     for case in by_severity(cases):
         if case.reasons and (case.word != "NOTHING TRAINED" or word == "NOTHING TRAINED"):
-            found.append(shortened(f"{case.label}: " + "; ".join(case.reasons[:2])))
+            alike.setdefault(NUMBER.sub("", " ".join(case.reasons[:2])), []).append(case)
+    for first, *others in alike.values():
+        label = first.label + (f" (and {count(len(others), 'case')} like it)" if others else "")
+        found.append(shortened(f"{label}: " + "; ".join(first.reasons[:2])))
     more = [f"and {count(len(found) - REASONS, 'more reason')} below"] if len(found) > REASONS else []
     return found[:REASONS] + more
 
@@ -100,7 +107,7 @@ def time_tile(first):
     most = max(waits, key=waits.get)
     said = f"{percent(sum(waits.values()) / whole, 2)} waiting, most for {most}" if waits[most] else "no waiting"
     return "fact", title, f"{percent(parts['computing'] / whole, 2)} computing", \
-        f"{said}; a step {seconds(first.case['results/median_seconds'])}"
+        f"{said}; median step {seconds(first.case['results/median_seconds'])}"
 
 
 def slow_tile(first):
