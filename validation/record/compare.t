@@ -27,7 +27,7 @@ from validate.record import read_record
 UNITS = os.environ.get("XGSW_UNITS", os.path.join(runs.TOP, os.environ.get("BUILD", "build/mpicc"), "units"))
 SCRIPT = os.path.join(runs.TOP, "validation", "validate.py")
 DRAWS = 2000
-FACTS = dict.fromkeys(sides.FACTS, "one")
+FACTS = dict.fromkeys((*sides.OF_CASE, "hosts", "program", *sides.WHERE), "one")
 NUMBER = itertools.count()
 
 
@@ -79,7 +79,8 @@ def words(tap):
     runs_needed = ratios.runs_that_decide(both, 0.05)
     tap.ok([both[0].word(0.05, (n, n)) for n in (runs_needed - 1, runs_needed)] == ["UNDECIDED", "AS FAST"],
            f"{runs_needed} runs decide, one less does not")
-    skipped = {"a": [(1, 1, "SKIPPED: needs 8 ranks, there are 4")], "b": [(1, 1, "SKIPPED: needs 9.1 GB of memory")]}
+    skipped = {case: [(1, 1, "SKIPPED: " + why)] for case, why in (
+        ("a", "the recipe's smallest layout needs 8 ranks, there are 4"), ("b", "needs 9.1 GB of memory"))}
     found = comparison.compare(side("base", **skipped), side("offer", **skipped), options())
     tap.ok(found["left_out"] == 1 and [row["workload"] for row in found["cases"]] == ["b"],
            "only a case that needs more ranks than there are is left out", found)
@@ -93,9 +94,10 @@ def history(tap):
     base.records[launches[0].record] = "a.h5"
     offer = side("offer", a=np.exp([0.3]))
     offer.records[offer.cases[key][0].record] = "b.h5"
-    elsewhere = launch(launches[0].work, 9)
-    elsewhere.facts = {**FACTS, "layout": "other"}
-    earlier.cases[key] += [launches[0], offer.cases[key][0], launch(launches[0].work, 9, 1, "NOT VALID"), elsewhere]
+    other = [launch(launches[0].work, 9, 1, wrong) for wrong in ("NOT VALID", "", "")]
+    for x, name in zip(other[1:], ("layout", "device")):
+        x.facts = {**FACTS, name: "other"}
+    earlier.cases[key] += [launches[0], offer.cases[key][0], *other]      # none of them counts
     row, = comparison.compare(base, offer, options(), earlier)["cases"]
     half = 3.182446 * math.sqrt(0.025 / 3 * 1.5)
     tap.ok(math.isclose(math.log(row["high"]), 0.25 + half, rel_tol=1e-6), "the history's deviation replaces --between",
@@ -189,12 +191,13 @@ def spreadsheets(tap, sample):
     column = lambda table, name: [float(row[name]) for row in found[table] if row[name]]
     cases = [case for case in read_record(sample).cases if case.ran]
     spent = [case["ranks/rank_seconds"][case.settings["warmup"]:].sum(axis=0) for case in cases]
-    shard = [x for case in cases for x in case["rank_sums/transfer_bytes"][:, 3]]
+    forward, shard = (np.concatenate([case["rank_sums/" + table][:, column] for case in cases]).tolist()
+                      for table, column in (("phase_seconds", 2), ("transfer_bytes", 3)))
     tap.ok(len(found["cases"]) == len(cases) + 1        # one was skipped
            and column("cases", "mean_seconds") == [case["results/mean_seconds"] for case in cases]
            and column("steps", "step_seconds") == [x for case in cases for x in case["steps/step_seconds"]]
            and column("ranks", "rank_seconds") == np.concatenate(spent).tolist()
-           and column("ranks", "transfer_shard_bytes") == shard and column("ranks", "phase_forward_seconds")
+           and column("ranks", "phase_forward_seconds") == forward and column("ranks", "transfer_shard_bytes") == shard
            and column("ranks", "node") and found["ranks"][-1]["device_serial"] == "165",
            "--csv cases, steps and ranks", found)
 

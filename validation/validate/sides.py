@@ -9,11 +9,10 @@ import numpy as np
 from validate import checks, views
 from validate.record import Unreadable, read_record
 
-# What may differ between sides and is printed: of each case, and of the whole record.
+# What may differ between sides and is printed: of each case, then of hosts and program, then this.
 OF_CASE = ("layout", "ranks", "backend", "device")
 WHERE = {"MPI": "mpi_library", "products": "products_library", "CUDA": "cuda_library", "processor": "processor",
          "kernel": "kernel"}
-FACTS = (*OF_CASE, "hosts", "program", *WHERE)
 NAMED = 6
 
 
@@ -60,8 +59,8 @@ def facts_of(p, case):
     s = case.settings
     found = (views.layout(case), s["ranks"], s["backend"], case.values.get("results/device", ""),
              len(set(p["hosts"])), p["git_commit"][:12] + " with changes" * p["dirty"])
-    found = *found, *(p.get(key, "").split(",")[0] for key in WHERE.values())
-    return dict(zip(FACTS, map(str, found)))
+    names = (*OF_CASE, "hosts", "program")
+    return dict(zip(names, map(str, found))) | {name: p.get(key, "").split(",")[0] for name, key in WHERE.items()}
 
 
 def identity(record):
@@ -159,7 +158,7 @@ def difference(name, first, second):
 
 def differences(first, second):
     """In words what differs in layout, program and machine."""
-    words = [difference(name, first, second) for name in FACTS]
+    words = [difference(name, first, second) for name in (*OF_CASE, "hosts", "program", *WHERE)]
     words = ["no case in common"] * first.cases.keys().isdisjoint(second.cases) + list(filter(None, words))
     more = f"; {len(words) - NAMED} more" if len(words) > NAMED else ""
     return "; ".join(words[:NAMED]) + more if words else "nothing (layout, program, machine)"
