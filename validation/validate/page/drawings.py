@@ -106,8 +106,7 @@ def culprit(case, step):
 
 
 def step_sentences(case):
-    """Describes the three slowest steps (with culprits if the record counts them as slow), spread, drift, and
-    speeds."""
+    """Describes the three slowest steps (with culprits if the record calls them slow), spread, drift, and speeds."""
     measured, whole, warmup = views.measured(case.case), case.case["steps/step_seconds"], case.settings["warmup"]
     median, timed = np.median(measured), whole[views.timed(case.case)]
     slowest = [warmup + n for n in np.argsort(-timed, kind="stable")[:3]]
