@@ -6,10 +6,10 @@
 
 A side is a record (one launch) or a folder of records (several launches of the same decks). For each case compare.py
 prints the ratio of speeds by the median step with its 95 % interval between runs, the ratio by the mean, and a word.
-The worse of both ratios decides. FASTER: the interval lies above 1; AS FAST: above 1 - tolerance; SLOWER: below it;
-otherwise UNDECIDED. NOT COMPARABLE: a side has no such case, other work, or a launch that is not PASSED and VALID or
-contradicts itself. Status: 0 all as fast or faster, 1 one is slower, 2 unusable, 3 nothing comparable, 4 undecided; the
-worst of several.
+The worse ratio decides. FASTER: the interval lies above 1; AS FAST: above 1 - tolerance; SLOWER: below it; otherwise
+UNDECIDED. NOT COMPARABLE: one side lacks the case, or has other work or a launch that is not PASSED and VALID or that
+contradicts itself.
+Status: 0 all as fast or faster, 1 one is slower, 2 unusable, 3 nothing comparable, 4 undecided; the worst of several.
 """
 
 import argparse

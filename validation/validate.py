@@ -8,11 +8,11 @@ with published numbers.
     validation/validate.py gsw.h5 --csv cases|steps|ranks  prints a table of the record, and validates nothing
 
 Prints one line for each case, its findings below it, and a verdict at the end. PASSED means that the record is
-consistent; its cases may still be NOT VALID or NOT ACCEPTED. INCOMPLETE means that the run ended early. With
---deck-with ./xgsw, that program resolves the recorded deck again for as many ranks. Every key of every case must have
-the recorded value. With --log, the SHA-256 and the numbers in the run's output must be those of the record. With
---tolerance 0.05, a case more than 5 % slower than its published cell is a finding, too. Status: 0 PASSED, 1 FAILED, 75
-INCOMPLETE, 2 unusable arguments or file.
+consistent; its cases may still be NOT VALID or NOT ACCEPTED. INCOMPLETE means that the run ended early.
+With --deck-with ./xgsw, that program resolves the recorded deck again for as many ranks. Every key of every case must
+have the recorded value. With --log, the SHA-256 and numbers in the run's output must be those of the record. With
+--tolerance 0.05, a case more than 5 % slower than its published cell is a finding, too.
+Status: 0 PASSED, 1 FAILED, 75 INCOMPLETE, 2 unusable arguments or file.
 """
 
 import argparse
