@@ -59,7 +59,7 @@ def run_of(deck, *names):
 
 
 class Judge:
-    """Judges scales [steps, tensors]: counts the equal ones and the excused ones, and lists (step, tensor) of others."""
+    """Judges scales [steps, tensors]: counts equal and excused ones, and lists the (step, tensor) of the others."""
 
     def __init__(self, scales, exact):
         self.scales, self.exact = scales, exact

@@ -66,7 +66,7 @@ def healthy(tap):
            case["results/sampling_share"])
     first, spent = case["samples/rank"] == 0, case["ranks/rank_seconds"][:, 0].sum()
     seconds = case["samples/seconds"][first]
-    # A sample is late if its thread waits for a core: by less than half the time between two samples.
+    # A sample is late if its thread waits for a core, but by less than half the interval between samples.
     tap.ok(seconds[0] < 0.1 and abs(seconds[-1] - spent) < 0.5,
            "samples reach from the window's begin to its end", f"{seconds}\n{out[-2000:]}")
 

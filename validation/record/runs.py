@@ -113,7 +113,7 @@ def recorded_steps(path):
 
 
 def lost(place, text, old=None):
-    """Yields a sentence on each thing that a run should have left and did not, however it ended."""
+    """Yields a sentence on each thing that a run should have left and did not, however it finished."""
     found = {}
     for name in place.names(".h5"):
         try:

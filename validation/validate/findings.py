@@ -33,7 +33,7 @@ class Findings:
         if found.shape != expected.shape:
             self.add(f"{name} holds {count(found.size, 'number')}, recomputed {expected.size}")
             return
-        self.numbers += int(np.count_nonzero(~(np.isnan(found) & np.isnan(expected))))    # two NaNs are an empty step
+        self.numbers += int(np.count_nonzero(~(np.isnan(found) & np.isnan(expected))))    # a missing step is no number
         apart = np.atleast_1d(relative_differences(found, expected))
         worst = int(np.argmax(apart)) if apart.size else 0
         if apart.size == 0 or apart[worst] <= tolerance:

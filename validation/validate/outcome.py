@@ -106,7 +106,7 @@ def check_devices(case, provenance, f):
 
 
 def check_words(case, provenance, f):
-    """Compares texts that follow from other texts. A case without a step has no engines."""
+    """Compares texts that follow from other texts. A case without a step has no such texts."""
     engines, library = case["results/engines"], provenance["products_library"]
     said = case.settings["backend"] == "cuda" or case["results/completed"] == 0 or library in engines
     f.demand(said, f"engines are {engines!r}, the record's products {library!r}")
