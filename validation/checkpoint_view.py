@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""checkpoint_view.py FOLDER/step-00000050 [-o view.h5]: writes a file that shows the parameters of a checkpoint whole,
-/weight/layers.3.gate and so on, without copying them. BF16 stands as its 16 bits. Refuses if a file is missing."""
+"""checkpoint_view.py FOLDER/step-00000050 [-o view.h5]: writes a file that shows each whole parameter of a checkpoint,
+such as /weight/layers.3.gate, without copying it. BF16 values appear as 16-bit integers. Fails if a file is missing."""
 import argparse
 import os
 import sys
@@ -14,7 +14,7 @@ import numpy as np  # noqa: E402
 
 
 def rectangles(first, count, columns):
-    """(first element, rows, row, column, width): the end of a row, whole rows, the beginning of a row."""
+    """Yields (first element, rows, row, column, width) of the end of a row, whole rows, and the start of a row."""
     end, at = first + count, first
     while at < end:
         row, column = divmod(at, columns)
@@ -25,7 +25,7 @@ def rectangles(first, count, columns):
 
 
 def datasets(path):
-    """First byte -> (name, elements) of each dataset of a rank's file."""
+    """Returns first byte -> (name, elements) of each dataset in the file of a rank."""
     found = {}
     with h5py.File(path) as file:
         file.visititems(lambda name, d: found.update({d.id.get_offset(): (name, d.size)})

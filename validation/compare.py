@@ -4,12 +4,12 @@
     validation/compare.py BASELINE CANDIDATE... [--tolerance 0.05] [--between 0.02] [--history DIR]
                           [--html FILE] [--csv FILE] [--json FILE] [--markdown]
 
-A side is a record (one launch) or a folder of records (several launches of the same decks). Each case has the ratio of
-speeds by the median step with its 95 % interval between runs, the ratio by the mean, and a word; the worse of both
-counts. FASTER: the interval lies above 1; AS FAST: above 1 - tolerance; SLOWER: below it; otherwise UNDECIDED. NOT
-COMPARABLE: a side has no such case, other work, or a launch that is not PASSED and VALID or contradicts itself.
-Status 0 all as fast or faster, 1 one is slower, 2 unusable, 3 nothing comparable, 4 undecided; of several candidates
-the worst.
+A side is a record (one launch) or a folder of records (several launches of the same decks). For each case compare.py
+prints the ratio of speeds by the median step with its 95 % interval between runs, the ratio by the mean, and a word.
+The worse ratio decides. FASTER: the interval lies above 1; AS FAST: above 1 - tolerance; SLOWER: below it; otherwise
+UNDECIDED. NOT COMPARABLE: one side lacks the case, or has other work or a launch that is not PASSED and VALID or that
+contradicts itself.
+Status: 0 all as fast or faster, 1 one is slower, 2 unusable, 3 nothing comparable, 4 undecided; the worst of several.
 """
 
 import argparse
@@ -54,7 +54,7 @@ HEAD = ("case", "ratio", "from", "to", "by mean", "runs", "word", "note")
 
 
 def words_of(row):
-    """A line of the table that is printed."""
+    """Returns a line of the printed table."""
     numbers = ["n/a" if row[name] is None else f"{row[name]:.3f}" for name in ("ratio", "low", "high", "ratio_by_mean")]
     return (row["case"], *numbers, f"{row['runs_baseline']} + {row['runs']}", row["word"], "; ".join(row["notes"]))
 
@@ -85,7 +85,7 @@ def write_csv(path, every):
 
 
 def write_all(options, every):
-    """The files that are asked for."""
+    """Writes the requested files."""
     if options.csv:
         write_csv(options.csv, every)
     if options.json:
@@ -99,7 +99,7 @@ def write_all(options, every):
 
 
 def main():
-    warnings.simplefilter("ignore", RuntimeWarning)     # numbers that were tampered with are findings of the checks
+    warnings.simplefilter("ignore", RuntimeWarning)     # the checks report tampered numbers
     options = read_arguments()
     paths = [options.baseline, *options.candidate]
     try:

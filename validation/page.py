@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes one page of HTML from records of xgsw: the verdict and its reasons, where time went, who is slow, what ran.
+"""Writes one HTML page from records of xgsw: the verdict and its reasons, where the time went, slow ranks, what ran.
 
     validation/page.py gsw.h5 [MORE.h5...] [-o gsw.html] [--anonymous]
 
-The page loads nothing, runs no script and prints to A4. Several records of one workload get a table of sizes on top.
---anonymous replaces hosts by node-001 ..., and leaves out the deck, paths and what may name a site or a person. Links
-are shown if the pre-flight's gsw.calibration.h5 lies next to gsw.h5. Prints the file and the verdict.
-Status 0 written; 1 written, but a record contradicts itself; 2 not written: arguments or a record are unusable.
+The page loads nothing, runs no script and prints to A4. Several records of one workload get a table of sizes at the
+top. --anonymous replaces hosts by node-001 ..., and leaves out the deck, paths and all that may name a site or a
+person. Links are shown if the pre-flight's gsw.calibration.h5 lies next to gsw.h5. Prints the file and the verdict.
+Status: 0 written; 1 written, but a record contradicts itself; 2 not written, arguments or a record are unusable.
 """
 
 import argparse
@@ -29,18 +29,18 @@ from validate.page.shown import Run, Shown  # noqa: E402
 from validate.record import Unreadable, read_record  # noqa: E402
 
 PRIVATE = re.compile(r"(?:GPU|MIG)-[0-9a-fA-F][-0-9a-fA-F/]{7,}|(?<![\w.\])])(?!/sys/)~?/[^\s;:,'\"]+")
-# What an anonymous page shows of where a record comes from, with other names of hosts. Everything else is left out.
+# The provenance that an anonymous page shows, with hosts renamed. It leaves out all the rest.
 PUBLIC = ("nodes", "processor", "processors", "threads", "device_name", "device_driver", "device_power_limit",
           "device_clock_limit", "cuda_library", "products_library", "git_commit", "dirty", "binary_sha256", "started",
           "written")
 TEXTS = ("not_accepted", "skipped")    # settings that may name hosts
-# What a part raises if numbers that it needs are missing or wrong.
+# Exceptions of a part of the page if numbers that it needs are missing or wrong.
 BROKEN = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RuntimeError,
           html.jinja2.TemplateError)
 
 
 class Cleaner:
-    """Hides names of hosts, paths and UUIDs in a text, if that is asked; a host has one name in all records."""
+    """Hides hosts, paths and UUIDs in texts of an anonymous page. A host gets the same new name in all records."""
 
     def __init__(self, anonymous):
         self.anonymous, self.names, self.hosts, self.pattern = anonymous, {}, {}, None
@@ -67,7 +67,7 @@ class Cleaner:
 
 
 def clean_record(record, clean):
-    """Leaves of provenance what is public, and hides names in the results and settings that the page shows."""
+    """Removes private provenance, and hides names in the results and settings that the page shows."""
     p = record.provenance
     record.provenance = {name: p[name] for name in PUBLIC if name in p}
     record.provenance.update(deck="", hosts=[clean.host(host) for host in p.get("hosts", ())])
@@ -78,7 +78,7 @@ def clean_record(record, clean):
 
 
 def read_run(path, number, clean):
-    """A record with what validate finds in it; that it says FAILED contradicts nothing."""
+    """Returns a record with the findings of validate. A recorded verdict such as FAILED is no contradiction."""
     record = read_record(path)
     with open(path, "rb") as file:
         digest = hashlib.sha256(file.read()).hexdigest()
@@ -96,7 +96,7 @@ def read_run(path, number, clean):
 
 
 def page_of(runs):
-    """The page and its word; cases that contradict themselves are left out if one of them cannot be drawn."""
+    """Returns the page and its word. If drawing fails, leaves out the cases with contradictions."""
     try:
         return draw(runs, lambda run, case: True)
     except BROKEN:
@@ -104,7 +104,7 @@ def page_of(runs):
 
 
 def draw(runs, keep):
-    """The page and its word, of the cases to keep; of others sentences."""
+    """Returns the page and its word. Draws the cases to keep, and lists findings of the others."""
     every = [(run, case, ("" if len(runs) == 1 else f"record {n}, ") + f"case {case.settings['case']}")
              for n, run in enumerate(runs, 1) for case in run.record.cases]
     cases = [Shown(*one) for one in every if keep(*one[:2])]

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Validates a record of xgsw: recomputes every number of its report from the per-step times and holds it against
-published ones.
+"""Validates a record of xgsw: recomputes every number of its report from the per-step times, and compares the speed
+with published numbers.
 
     validation/validate.py gsw.h5 [--tolerance PART] [--reference CELLS.csv] [--log OUTPUT]
                               [--deck-with XGSW]
-    validation/validate.py --recover gsw.h5.journal-1      first makes a record of what a killed run left
-    validation/validate.py gsw.h5 --csv cases|steps|ranks  prints a table of it, and validates nothing
+    validation/validate.py --recover gsw.h5.journal-1      first makes a record from the journal of a killed run
+    validation/validate.py gsw.h5 --csv cases|steps|ranks  prints a table of the record, and validates nothing
 
-One line a case, its findings below it, and PASSED or FAILED at the end; PASSED says that the record is consistent,
-whatever it says of its cases (VALID, ACCEPTED), and how many could be compared; INCOMPLETE that its run ended early.
-With --deck-with ./xgsw that program resolves the recorded deck anew, for as many ranks, and every key of every case
-must have the recorded value. With --log the record must have the SHA-256 and the numbers that its run printed.
-Status 0 PASSED, 1 FAILED, 75 INCOMPLETE; 2: arguments or file unusable.
-With --tolerance 0.05 a case that is slower than its published cell by more than 5 % is a failure, too.
+Prints one line for each case, its findings below it, and a verdict at the end. PASSED means that the record is
+consistent; its cases may still be NOT VALID or NOT ACCEPTED. INCOMPLETE means that the run ended early.
+With --deck-with ./xgsw, that program resolves the recorded deck again for as many ranks. Every key of every case must
+have the recorded value. With --log, the SHA-256 and numbers in the run's output must be those of the record. With
+--tolerance 0.05, a case more than 5 % slower than its published cell is a finding, too.
+Status: 0 PASSED, 1 FAILED, 75 INCOMPLETE, 2 unusable arguments or file.
 """
 
 import argparse
@@ -65,7 +65,7 @@ def unusable(sentence):
 
 
 def read_all(arguments):
-    """Record, reference rows and printed output; ends with status 2 where one cannot be read."""
+    """Returns the record, the reference rows and the printed output. Exits with status 2 if one cannot be read."""
     try:
         if arguments.recover:
             arguments.record = recover.recover(arguments.record)
@@ -115,8 +115,8 @@ def speed(case):
 
 
 def judge(case, f, rows, said, tolerance):
-    """The case's line, and whether it was held against a published cell; what is wrong with it is added. said: in words
-    what its output was compared with, where that is not usual."""
+    """Returns the line of the case, and whether the case was compared with a published cell. Adds findings to f. said:
+    a note on what the output was compared with, or nothing."""
     s = case.settings
     if not case.ran:
         return f"case {s['case']}: {s.get('workload')} SKIPPED: {s.get('skipped')}", False
@@ -130,7 +130,7 @@ def judge(case, f, rows, said, tolerance):
 
 
 def check_output(output, record, of_case):
-    """Of each case in words what its output was compared with, where that is not usual."""
+    """Returns for each case a note on what its output was compared with. The note is empty in the usual case."""
     recovered = "recovered" in record.root
     return {case.name: checks.attempt(printed.check_printed, of_case[case.name], case, output, recovered)
             for case in record.cases if case.ran and output}
@@ -138,8 +138,8 @@ def check_output(output, record, of_case):
 
 @dataclass
 class Report:
-    """What was found in a record: as a whole, in each case by its name; each case's line and whether it was held
-    against a published cell; is the file the one that its run named?"""
+    """Findings about the whole record and about each case by name; each case's line and whether it was compared with a
+    published cell; whether the file has the SHA-256 that its run printed."""
 
     whole: Findings
     of_case: dict
@@ -157,11 +157,11 @@ class Report:
 
 
 def examine(arguments, record, rows, output):
-    """All findings about a record, by its own numbers, its deck, its output, and published cells."""
+    """Returns all findings about a record, compared with its own numbers, deck and output, and with published cells."""
     whole, of_case = checks.check_all(record)
     if arguments.deck_with:
         checks.attempt(resolved.check, whole, arguments.deck_with, record, of_case)
-    # Of another run's output nothing is compared, but that it is one.
+    # Compares no numbers with the output of another run.
     if output and not checks.attempt(printed.check_same_run, whole, output, record):
         output = None
     said = check_output(output, record, of_case)
@@ -172,7 +172,7 @@ def examine(arguments, record, rows, output):
 
 
 def print_last(record, report, resolved_anew):
-    """The last line; the status."""
+    """Prints the last line. Returns the exit status."""
     if report.total:
         print(f"FAILED: {count(report.total, 'finding')} in {', '.join(report.failing)}")
         return 1
@@ -187,7 +187,7 @@ def print_last(record, report, resolved_anew):
 
 
 def print_report(arguments, record, report):
-    """First what is wrong with the record as a whole, which may explain the rest; the status."""
+    """Prints findings about the whole record first, because they may explain the others. Returns the exit status."""
     print_opening(arguments.record, record)
     for sentence in report.whole.sentences:
         print(sentence)
@@ -202,7 +202,7 @@ def print_csv(record, name):
 
 
 def main():
-    # Numbers that were tampered with overflow, or have no logarithm: that is a finding, and no warning of numpy's.
+    # Tampered numbers overflow or have no logarithm. The checks report that, so numpy need not warn.
     warnings.simplefilter("ignore", RuntimeWarning)
     arguments = read_arguments()
     record, rows, output = read_all(arguments)
@@ -214,7 +214,7 @@ def main():
     except resolved.Unusable as error:
         unusable(f"--deck-with {arguments.deck_with}: {error}")
     except BrokenPipeError:
-        # Who reads has enough, as in validate.py ... | head; nothing is left to be flushed at the end.
+        # The reader closed the pipe, as in validate.py ... | head. Python must not flush to it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Losses and gradient norms on emulated GPUs, bit for bit as they were recorded (bits.py)."""
+"""Losses and gradient norms on emulated GPUs must equal the recorded ones bit for bit (bits.py)."""
 import sys
 
 from bits import test

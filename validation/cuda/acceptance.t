@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The list of run/gpu-acceptance, and the acceptance itself on the emulated GPU, with small decks. `long` runs every
-part; otherwise one or two of each kind run."""
+"""The list of run/gpu-acceptance, and the acceptance itself on the emulated GPU with small decks. The long test runs
+every part, otherwise one or two of each kind run."""
 import os
 import re
 import subprocess
@@ -11,14 +11,14 @@ sys.path.insert(0, "validation/program")
 from program import Tap  # noqa: E402
 
 LIST = "validation/cuda/acceptance.list"
-CALL_SECONDS = 480.0        # of a call of 9 minutes: a minute goes to the question for a GPU and to machine.txt
+CALL_SECONDS = 480.0        # in a call of 9 minutes; finding a GPU and machine.txt take a minute
 SMALL = " size=check sequence=64 layers=2 global_batch=1 warmup=0 steps=1"
 QUICK = ("timed-fp8", "slice-8b-fp8", "ours-before", "peer", "ours-after", "moves", "links-2")
 FAULT = "fault 600 deck one-gpu.dat 1 fault=scale,matmul,3,0" + SMALL + "\nafter 60 check operations_moves\n"
 
 
 def acceptance(folder, parts):
-    """Runs the parts on the emulated GPU; returns the run and its last line."""
+    """Runs the parts on the emulated GPU. Returns the run and its last line."""
     path = os.path.join(folder, "parts.list")
     with open(path, "w", encoding="utf-8") as f:
         f.write(parts)
@@ -30,15 +30,15 @@ def acceptance(folder, parts):
 
 
 def smaller(line):
-    """Returns a row of the list as the emulator can run it, or nothing for a part that is left out."""
+    """Returns a row of the list as the emulator can run it, or nothing if the part is omitted."""
     words = line.split("#")[0].split()
     if len(words) < 4:
         return " ".join(words) + "\n"
     if words[0] not in QUICK and not os.environ.get("XGSW_TEST_LONG"):
         return ""
-    if words[2] == "slice":     # a tiny case on the host: the emulator needs minutes, and the cells a GPU's memory
+    if words[2] == "slice":     # a tiny case on the host: a real one needs minutes and a GPU's memory
         words[3:] = ["check-512.dat", "512", "--seconds", "0.01", "--on-host"]
-    if words[0] == "agreement":     # eight emulated ranks need minutes for a layout: the emulator's own list
+    if words[0] == "agreement":     # eight emulated ranks need minutes for a layout
         words[3] = "agreement_layouts"
     return " ".join([words[0], "1800", *words[2:]]) + (SMALL if words[2] == "deck" else "") + "\n"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The machine code of every kernel as compiled for sm_90a, against disassembly.list: 128-bit loads and stores where
-memory is what a kernel waits for, tensor cores in attention, no local memory. The disassembler is the toolkit's, or
-comes from PyPI into build/cuobjdump; without either, and for other releases of CUDA, skipped.
+"""Compares the machine code of every kernel for sm_90a with disassembly.list: 128-bit loads and stores in kernels that
+wait for memory, tensor cores in attention, no local memory. The disassembler is the toolkit's, or comes from PyPI into
+build/cuobjdump. The test is skipped without either, and for other releases of CUDA.
 
     validation/cuda/disassembly.t --print     # what each kernel holds"""
 import collections
@@ -29,7 +29,7 @@ def skip(why):
 
 
 def find_tools():
-    """cuobjdump; it looks for nvdisasm on the path."""
+    """Returns the path of cuobjdump. Extends PATH, because cuobjdump searches for nvdisasm there."""
     homes = [os.environ.get("CUDA_HOME", "/usr/local/cuda") + "/bin", TOOLS + "/nvidia/cu13/bin"]
     os.environ["PATH"] = os.pathsep.join([os.environ["PATH"], *homes])
     return shutil.which("nvdisasm") and shutil.which("cuobjdump")
@@ -50,7 +50,7 @@ def output_of(*command, given=None):
 
 
 def disassembled():
-    """{kernel: {instruction: how often}}"""
+    """Returns {kernel: {instruction: number}}."""
     kernels = {}
     for source in sorted(Path("src").glob("**/*.cu")):
         listing = output_of("cuobjdump", "-sass", "-arch", TARGET, str(BUILD / f"{source}.o"))
@@ -62,14 +62,14 @@ def disassembled():
 
 
 def listed():
-    """[(pattern, words)], the first that matches counts."""
+    """Returns [(pattern, words)]. The first match counts."""
     with open(LIST, encoding="utf-8") as rows:
         words = [row.split() for row in rows if row.strip() and not row.startswith("#")]
     return [(row[0], row[1:] if row[1] != "-" else []) for row in words]
 
 
 def count(code, prefixes):
-    """Instructions that begin with one of these, e.g. HMMA/HGMMA."""
+    """Returns the number of instructions that begin with one of these, such as HMMA/HGMMA."""
     return sum(n for name, n in code.items() if name.startswith(tuple(prefixes.split("/"))))
 
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Cases on GPUs, checked before and after: every way to cut a model over 1, 2 and 4 ranks, in FP32 and BF16."""
+"""Cases on GPUs, checked before and after: every way to divide a model among 1, 2 and 4 ranks, in FP32 and BF16."""
 import os
 import sys
 
 sys.path.insert(0, "validation/program")
 from program import Tap, deck_file, ranks, results  # noqa: E402
 
-SIZE = os.environ.get("XGSW_TEST_SIZE", "small")     # check: on the emulator
+SIZE = os.environ.get("XGSW_TEST_SIZE", "small")     # the emulator uses check
 CUTS = {
     1: ["tensor = 1"],
     2: ["tensor = 2", "pipeline = 2", "data = 2\nsharding = none", "data = 2\nsharding = optimizer", "context = 2"],

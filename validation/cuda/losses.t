@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The same deck on the GPU and on the host. Limits, relative: of the first step's losses and gradient norms those of
-the check (src/bench/check/check.c: 1e-6 and 1e-5, in BF16 1e-3 and 3e-2). Later steps magnify what differs: losses of
-ten steps of the same deck on the host, with sums in another order (one rank or two), are apart by 2.4e-6 at most, in
-BF16 by 1.03e-3; norms by a sixth, so only the first is compared. Limits of later losses: 2e-5, as the check has it,
-and 4e-3, four times what was seen."""
+"""The same deck on the GPU and on the host. Relative limits of the first step's losses and gradient norms are those of
+the check (src/bench/check/check.c: 1e-6 and 1e-5, in BF16 1e-3 and 3e-2). Later steps magnify differences. On the host,
+ten steps of the same deck with sums in another order (one rank or two) have losses that differ by 2.4e-6 at most, in
+BF16 by 1.03e-3. Norms differ by a sixth, so only the first is compared. Limits of later losses: 2e-5, like the check,
+and 4e-3, four times the observed difference."""
 import os
 import sys
 
@@ -11,7 +11,7 @@ sys.path.insert(0, "validation/program")
 from program import Tap, deck_file, ranks, results  # noqa: E402
 
 LIMITS = {"fp32": (1e-6, 1e-5, 2e-5), "bf16": (1e-3, 3e-2, 4e-3)}    # first loss, first norm, later losses
-SIZE = os.environ.get("XGSW_TEST_SIZE", "small")     # check: on the emulator
+SIZE = os.environ.get("XGSW_TEST_SIZE", "small")     # the emulator uses check
 DECK = "record = none\ncheck = off\nsize = " + SIZE + "\nsequence = 128\nwarmup = 0\nsteps = 10\n"
 
 

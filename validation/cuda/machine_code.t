@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What ptxas says of every kernel as compiled for sm_90a, against machine_code.list: registers a thread and bytes
-spilled, of a template the most of all its instances. Other releases of CUDA allocate otherwise: skipped, as without
-the CUDA machine.
+"""Compares the output of ptxas for every kernel for sm_90a with machine_code.list: registers a thread and spilled
+bytes. For a template, the largest number of its instances counts. Skipped without the CUDA machine, and for other
+releases of CUDA, which allocate otherwise.
 
     validation/cuda/machine_code.t --print     # the list as it would be now"""
 import os
@@ -15,7 +15,7 @@ from program import Tap  # noqa: E402
 
 BUILD, LIST = Path(os.environ.get("BUILD", "build/mpicc")), "validation/cuda/machine_code.list"
 TARGET, RELEASE = "sm_90a", "13.0"
-OTHERS, SPILLED = ("sm_80", "sm_89", "sm_100f", "sm_120"), 48  # as far as built; bytes more than listed
+OTHERS, SPILLED = ("sm_80", "sm_89", "sm_100f", "sm_120"), 48  # only targets that were built; spilled bytes
 ENTRY = re.compile(r"Compiling entry function '(\w+)' for '(\w+)'\n.*\n.* (\d+) bytes spill stores, "
                    r"(\d+) bytes spill loads\nptxas info +: Used (\d+) registers")
 
@@ -25,7 +25,7 @@ def kernel_name(demangled):
 
 
 def compiled(target=TARGET):
-    """{kernel: (registers, bytes spilled)}"""
+    """Returns {kernel: (registers, spilled bytes)}."""
     reports = [BUILD / f"{source}.ptxas" for source in Path("src").glob("**/*.cu")]
     said = "".join(report.read_text() for report in reports if report.exists())
     entries = [entry for entry in ENTRY.findall(said) if entry[1] == target]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Where no GPU is visible: check-cuda and gpu-acceptance say so and fail. The latter's parts, on the host: it repeats
-nothing that has ended, counts nothing as passed that was skipped, and ends what takes too long."""
+"""Without a visible GPU, check-cuda and gpu-acceptance say so and fail. Also tests the parts of the latter on the host:
+it repeats no finished part, does not count skipped parts as passed, and stops parts that take too long."""
 import os
 import subprocess
 import sys
@@ -20,7 +20,7 @@ endless 3 deck bench.dat 1 backend=host steps=100000
 
 
 def run(*command):
-    """Without GPUs, whatever the machine has."""
+    """Runs without GPUs, whatever the machine has."""
     environment = dict(os.environ, CUDA_VISIBLE_DEVICES="")
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
 
@@ -34,7 +34,7 @@ def text_of(path):
 
 
 def ranks_of(deck):
-    """Processes that run it."""
+    """Returns the processes that run the deck."""
     return [number for number in filter(str.isdigit, os.listdir("/proc")) if deck in text_of(f"/proc/{number}/cmdline")]
 
 
@@ -99,7 +99,7 @@ with tempfile.TemporaryDirectory() as folder:
     again = run("run/gpu-acceptance", "--out", out, "--minutes", "3", "--parts", parts)
     tap.ok(": deck" not in again.stdout and "quick" in again.stdout, "run again it repeats nothing that has ended",
            again.stdout + again.stderr)
-    # Ended in its middle, as a machine's owner does: the part before stays, nothing runs on.
+    # Stopped in the middle, as a machine's owner may do: the finished part is kept, and no process continues.
     with open(parts, "w", encoding="utf-8") as f:
         f.write(LIST.replace("endless 3 ", "endless 90 "))
     ended = subprocess.Popen(["run/gpu-acceptance", "--out", out + "2", "--minutes", "3", "--parts", parts],

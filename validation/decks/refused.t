@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The program refuses decks on two ranks: with their lines and no others, status 2 and no file, within a second beyond
-what the launcher takes. The unit test deck_refused compares the lines of every deck of refused.list."""
+"""The program refuses decks on two ranks: exactly the expected lines, status 2 and no file, at most a second later than
+the launcher. The unit test deck_refused compares the lines of every deck of refused.list."""
 import os
 import sys
 import tempfile
@@ -22,7 +22,7 @@ DECKS = {
     "sweeps of many keys": (TITLES + "[llama3.1-8b]\n" + SWEEP.join("steps seed layers ffn sequence".split()) + SWEEP,
                             ["3: section: more than 1000 cases in all"]),
 }
-# Open MPI waits a second before it ends a job whose ranks said 2; that second is not the program's.
+# Open MPI waits a second before it ends a job whose ranks returned 2. That second does not count for the program.
 os.environ["OMPI_MCA_odls_base_sigkill_timeout"] = "0"
 
 
@@ -40,7 +40,7 @@ with tempfile.TemporaryDirectory() as folder:
             file.write(text)
         before = os.listdir()
         run, seconds = timed(path)
-        if seconds > launcher + 1:  # once more: another process may have been in the way
+        if seconds > launcher + 1:  # again: another process may have disturbed it
             seconds = timed(path)[1]
         said = [line for line in run.stderr.splitlines() if line.startswith(path + ":")]
         tap.ok(run.returncode == 2 and run.stdout == "" and said == [f"{path}:{line}" for line in lines]

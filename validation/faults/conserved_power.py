@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Power of the conservation check (src/bench/check/conservation.c): how likely one faulty sum over n ranks is found.
+"""Power of the conservation check (src/bench/check/conservation.c): how likely it finds one faulty sum over n ranks.
 
-BF16 gradients, normal and independent between ranks. Signs are random, so totals that differ by d element by element
-differ by a normal number of deviation |d|. healthy: four deviations of a sum without a fault, of its limit."""
+BF16 gradients are normal and independent between ranks. Signs are random, so totals whose elements differ by d differ
+by a normal number of deviation |d|. healthy: four deviations of a faultless sum, divided by its limit."""
 
 import math
 
@@ -18,7 +18,7 @@ def bf16(x):
 
 
 def summed(g, nccl):
-    """Rounded after every addition, or once."""
+    """Rounds after every addition (nccl), or once."""
     total = g[0]
     for part in g[1:]:
         total = bf16(total + part) if nccl else total + part
@@ -32,7 +32,7 @@ def limit(g, total, nccl):
 
 
 def found(d, t):
-    """At least one of 16 slices like this one: within it |D| <= t by chance."""
+    """Returns the probability that one of 16 slices like this one is found. In one slice |D| <= t by chance."""
     return 1 - math.erf(t / math.sqrt(2) / np.linalg.norm(d)) ** SLICES
 
 
@@ -48,7 +48,7 @@ def main():
                 t = limit(g, total, nccl)
                 flips = []
                 for bit in range(7, -1, -1):
-                    # A large result widens the limit of its own slice, as its square is among those of the result.
+                    # A large result widens the limit of its slice, because the limit contains the squares of results.
                     with np.errstate(all="ignore"):
                         flipped = (total.view(np.uint32) ^ np.uint32(1 << 23 + bit)).view(np.float32).astype(float)
                         own = FACTOR * 2.0**-8 * np.abs(flipped) * (math.sqrt(n - 1) if nccl else 1)

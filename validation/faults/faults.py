@@ -1,7 +1,7 @@
-"""Planted faults: cases of the check model's size on four ranks, and what must come of each. It ends FAILED, or it
-leaves losses, norms and final weights bit for bit as they are without it.
+"""Planted faults in cases of the check model's size on four ranks. Each must end FAILED, or leave losses, norms and
+final weights bit for bit unchanged.
 
-The final weights are compared by their digests: that of the check model and that of the timed steps."""
+Final weights are compared by the digests of the check model and of the timed steps."""
 import sys
 from pathlib import Path
 
@@ -24,7 +24,7 @@ LAYOUTS = [
 
 
 def run(cases):
-    """The results of cases (workload, layout, precision, fault or "")."""
+    """Returns the results of cases (workload, layout, precision, fault or "")."""
     found = []
     for at in range(0, len(cases), BLOCK):
         text = f"size = check\nsteps = {STEPS}\nwarmup = 0\nbackend = host\nrecord = none\n"
@@ -38,12 +38,12 @@ def run(cases):
 
 
 def operations(result):
-    """Of a step: what a deck's fault can name. The totals that prove sums of gradients change no number."""
+    """Returns the operations of a step that a fault can name, without the totals that only prove sums of gradients."""
     return [name for name in result["operations"] if name != "signed_sums"]
 
 
 def executions(result, operation):
-    """Of a step, on rank 0."""
+    """Returns how often a step executes the operation on rank 0."""
     return max(1, result["operations"][operation]["count"] // STEPS)
 
 
@@ -73,7 +73,7 @@ def verdict(result, healthy, struck):
 
 
 def judge(faults, healthy):
-    """Verdicts of the faults; healthy: results without one by (workload, layout, precision)."""
+    """Returns the verdicts of faults. healthy: results without a fault by (workload, layout, precision)."""
     return [verdict(result, healthy[case[:3]], int(case[3].split()[3])) for case, result in zip(faults, run(faults))]
 
 

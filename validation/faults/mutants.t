@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A wrong router is found, and wrong FP8. Each mutant is the program with one place of it made wrong, built in a copy
-of the tree: on emulated GPUs the check must say FAILED, since its references compute on the host; a host whose router
-is wrong has wrong references too, so there operations_experts must, which has the rule written out in double. FP8 is
-mutated on the host: the check must find what only several ranks do wrong; float64/fp8.t what the references do, too."""
+"""Tests that a wrong router and wrong FP8 are found. Each mutant is the program with one wrong place, built in a copy
+of the tree. On emulated GPUs the check must say FAILED, because its references compute on the host. A host with a wrong
+router has wrong references, too: there operations_experts must find it, which has the rule in double. FP8 is mutated on
+the host: the check must find what only several ranks do wrong, and float64/fp8.t what the references do wrong, too."""
 import json
 import os
 import shutil
@@ -17,7 +17,7 @@ from program import Tap, deck_file  # noqa: E402
 
 CUDA, HOST = "src/machine/cuda/kernels/router.cu", "src/machine/host/network/router.c"
 PROGRAM, UNIT = "build/emulator/xgsw-emulator", "build/emulator/units/operations_experts"
-# Half of an even share, so that much is dropped; logits of few bits, so that some are equal.
+# Half of an even share, so that many choices are dropped. Logits have few bits, so that some are equal.
 DECK = """record = none
 steps = 1
 warmup = 0
@@ -53,7 +53,7 @@ MUTANTS = [
     ("the balance loss has no gradient", CUDA, "* (r.balance * chosen[e] - mean);", "* 0.0f;"),
     ("the balance loss has no gradient", HOST, "* (balance * chosen[e] - mean);", "* 0.0f;"),
 ]
-# The two chosen ones' part of the sum of all e^logit.
+# The fraction of the two chosen experts in the sum of all e^logit.
 SHARE = """
 #define SHARE(experts, logit) ({ float two = 0.0f, all = 0.0f; for (int e = 0; e < experts; e++) { \\
     all += exp_shared(logit); if (choice_expert(choice[0]) == e || choice_expert(choice[1]) == e) \\
@@ -91,7 +91,7 @@ tap = Tap()
 
 
 def copy_of_tree(to, build):
-    """What building a program of that build, and one unit test, again needs."""
+    """Copies what make needs to build the program of that build and one unit test again."""
     for name in ("src", "validation", "run"):
         shutil.copytree(TOP / name, to / name)
     shutil.copy2(TOP / "Makefile", to)
@@ -106,7 +106,7 @@ def run(command, folder, **variables):
 
 
 def passed_of(said):
-    """Of a run of one case: (did it pass, its lines of the check)."""
+    """Returns (whether the case of a run passed, the lines of its check)."""
     lines = [line for line in said.splitlines() if line.startswith("XGSW_RESULT ")]
     if not lines:
         return None, said
@@ -115,7 +115,7 @@ def passed_of(said):
 
 
 def judged(folder, file):
-    """(are all tests passed, what they say) of the mutant that is built there."""
+    """Builds the mutant. Returns (whether all tests passed, their output)."""
     target = PROGRAM if file == CUDA else UNIT
     built = run(["make", target], folder)
     if built.returncode:
@@ -127,7 +127,7 @@ def judged(folder, file):
 
 
 def fp8_judged(folder, who):
-    """(are all tests passed, what they say) of the host's program that is built there."""
+    """Builds the host's program. Returns (whether all tests passed, their output)."""
     built = run(["make", "xgsw"], folder)
     if built.returncode:
         return None, built.stdout + built.stderr
@@ -153,7 +153,7 @@ def router_mutants(tree):
 
 
 def mutate(tree, changes):
-    """Are all places there that are made wrong?"""
+    """Makes the changes. Returns whether each place exists."""
     found = True
     for file, right, wrong in changes:
         text = (tree / file).read_text(encoding="utf-8")

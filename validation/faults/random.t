@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Random faults over all families, precisions and layouts, in the check and in the timed steps alike (faults.py).
+"""Random faults over all families, precisions and layouts, both in the check and in the timed steps (faults.py).
 
     faults/random.t [SEED]       the default seed is 1; 40 faults, 400 in the long suite"""
 import os

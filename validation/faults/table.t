@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Faults in every kind of operation that a deck's fault can name, in the check and in the timed steps alike
-(faults.py): of each operation two kinds of fault, in one layout; `long`: all kinds of fault, in all layouts. And the
-faults that cannot strike, or strike another operation in the check than in the timed steps."""
+"""Faults in every kind of operation that a fault can name, both in the check and in the timed steps (faults.py): two
+kinds of fault for each operation in one layout; in the long test all kinds in all layouts. Also faults that cannot
+strike, or that strike another operation in the check than in the timed steps."""
 import os
 from collections import Counter
 
@@ -14,7 +14,7 @@ EVERYTHING = "XGSW_TEST_LONG" in os.environ
 ELSEWHERE = "record = none\nbackend = host\nsteps = 1\nwarmup = 0\n[llama3.1-8b]\nsize = small\nlayers = 1\n" \
             "global_batch = 4\nfault = repeat matmul 24 0\n"
 STRIKES_NOT = [("drop matmul 9999 1", ""), (f"drop matmul 1 {RANKS}", ""), ("unwait rope_forward 1 0", ""),
-               ("drop matmul 62 0", "layers = 3\n")]          # the last of them in the timed steps alone
+               ("drop matmul 62 0", "layers = 3\n")]          # the last one only in the timed steps
 
 tap = Tap()
 cells = [(*layout, PRECISIONS[(at + turn) % len(PRECISIONS)], "") for turn in ((0, 1, 2, 3) if EVERYTHING else (0,))

@@ -1,4 +1,4 @@
-"""What the definitions feed into training: the deck, random numbers, initial weights and tokens."""
+"""The inputs of training by the definitions: the deck, random numbers, initial weights and tokens."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,8 +7,8 @@ import numpy as np
 
 
 def recipe(**differences):
-    """std None: by fan-in; rotated: the part of a head that RoPE turns; positions: learned, so many rows; active: of
-    gated or plain MLPs; experts: of which a token chooses two."""
+    """std: None means by fan-in. rotated: fraction of a head that RoPE rotates. positions: rows of learned positions.
+    active: activation of gated or plain MLPs. experts: number of experts, of which a token chooses two."""
     return SimpleNamespace(**{"rope_base": 10000.0, "rope_scaling": False, "rotated": 1.0, "positions": 0,
                               "layer_norm": False, "biases": False, "gated": True, "active": "silu", "experts": 0,
                               "tied": False, "next_labels": True, "gains_decay": False, "clip": 1.0, **differences})
@@ -23,7 +23,7 @@ def gpt3(hidden, positions):
                   gated=False, active="gelu", tied=True, gains_decay=True, clip=np.inf)
 
 
-RECIPES = {  # hidden size and initial standard deviation at full size, and what differs
+RECIPES = {  # hidden size and initial standard deviation at full size, and differences
     "llama3.1-8b": llama31(4096, 0.01),
     "llama3.1-70b": llama31(8192, 0.008944),
     "llama3.1-405b": llama31(16384, 0.02, rope_scaling=True),
@@ -38,7 +38,7 @@ INTEGERS = "seed steps warmup microbatch global_batch sequence layers hidden ffn
 
 
 def read_deck(path):
-    """Two title lines, then `key = value  # remark` and one `[workload]`."""
+    """Reads two title lines, then `key = value  # remark` and one `[workload]`."""
     keys = {"warmup": "0", "capacity": "1", "fp8_scale": "power_of_two", "fp8_scaling": "delayed"}
     workload = None
     for line in Path(path).read_text().splitlines()[2:]:
@@ -75,7 +75,7 @@ def fnv(name):
 
 
 def philox(counter, key):
-    """philox4x32-10; the four counter words may be arrays. Words are held in uint64."""
+    """Computes philox4x32-10. The four counter words may be arrays. Words are stored in uint64."""
     low = np.uint64(0xFFFFFFFF)
     c = np.broadcast_arrays(*(np.asarray(word, np.uint64) for word in counter))
     k0, k1 = key
@@ -109,7 +109,7 @@ def mlp_shapes(deck):
 
 
 def shapes(deck):
-    """Logical names and shapes; positions, of which a short sequence uses few rows, last."""
+    """Returns names and shapes. Positions come last, because a short sequence uses only a few of their rows."""
     h, q, kv, r = deck.hidden, deck.heads * deck.d, deck.kv_heads * deck.d, deck.recipe
     norm_bias = {"attention_norm_bias": (h,), "mlp_norm_bias": (h,)} if r.layer_norm else {}
     attention = {"q": (q, h), "k": (kv, h), "v": (kv, h), "attention_output": (h, q)}
@@ -136,7 +136,7 @@ def initial_weights(deck):
 
 
 def ramp(deck, step, sample):
-    """Counting documents one after another, cut at one token more than the sequence."""
+    """Returns documents of counting tokens, one after another, cut at one token more than the sequence."""
     row, j, key = [], 0, (deck.seed, fnv("tokens"))
     while len(row) <= deck.sequence:
         length = 1 + int(mulhi(philox((j, sample, step, 1), key)[0], 4096))
@@ -146,7 +146,7 @@ def ramp(deck, step, sample):
 
 
 def batch(deck, step):
-    """Tokens and labels [B, S] of one global batch."""
+    """Returns tokens and labels [B, S] of one global batch."""
     if deck.tokens == "zeros":
         return np.zeros((2, deck.global_batch, deck.sequence), int)
     if deck.tokens == "ramp":

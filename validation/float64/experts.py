@@ -1,4 +1,4 @@
-"""A mixture of experts: every token goes to two of them, as far as there is room; forward, and backward by hand."""
+"""A mixture of experts, forward and backward by hand. Every token goes to two experts, up to their capacity."""
 
 from math import ceil
 
@@ -10,7 +10,7 @@ CHOICES, BALANCE = 2, 0.01
 
 
 class Routed:
-    """Of one step: balance loss, choices dropped, and by how little a choice or a drop was decided."""
+    """Of one step: the balance loss, the number of dropped choices, and the least margin of a choice or drop."""
 
     def __init__(self):
         self.balance, self.dropped, self.margin = 0.0, 0, np.inf
@@ -22,8 +22,8 @@ def softmax(x):
 
 
 def keep_most(weight, chosen, capacity, routed):
-    """Of the rows [N, 2] of a group those choices [N, 2] that find room: an expert keeps its largest weights, of equal
-    ones the lower rows."""
+    """Returns which choices [N, 2] of a group's rows [N, 2] are kept: an expert keeps its largest weights, and among
+    equal ones the lower rows."""
     kept = np.zeros(chosen.shape, bool)
     for e in np.unique(chosen):
         row, k = np.nonzero(chosen == e)
@@ -36,7 +36,7 @@ def keep_most(weight, chosen, capacity, routed):
 
 
 def keep(weight, chosen, deck, routed):
-    """[B, S, 2]. A group is the sequences of one microbatch, in rows by position, then sequence."""
+    """Returns the kept choices [B, S, 2]. A group is one microbatch, in rows by position, then sequence."""
     kept, b = np.zeros(chosen.shape, bool), deck.microbatch
     tokens = b * deck.sequence
     capacity = int(min(tokens, ceil(min(tokens, tokens * CHOICES / deck.recipe.experts * deck.capacity))))
@@ -48,7 +48,7 @@ def keep(weight, chosen, deck, routed):
 
 
 def balance(logits, chosen):
-    """The mean of the sequences' balance losses, and its gradient, in which the counts of tokens are constant."""
+    """Returns the mean of the sequences' balance losses, and its gradient. The counts of tokens are constants there."""
     sequences, tokens, experts = logits.shape
     p = softmax(logits)
     count = (chosen[..., None] == np.arange(experts)).sum(axis=(1, 2))
@@ -63,7 +63,7 @@ def of_expert(w, e):
 
 
 def mixture(x, w, deck, expert, routed, rounding):
-    """expert(rows, weights, deck, rounding): one expert's network, and what its backward needs."""
+    """expert(rows, weights, deck, rounding) returns one expert's output and the data that its backward needs."""
     logits = linear(x, w, "router", rounding)
     order = np.argsort(-logits, axis=-1, kind="stable")
     ranked = np.take_along_axis(logits, order, axis=-1)

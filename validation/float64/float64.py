@@ -1,18 +1,18 @@
-"""The training of ../../src/DEFINITIONS.md once more, in float64 and with nothing else in common.
+"""The training of ../../src/DEFINITIONS.md once more, in float64. It shares nothing else with the program.
 
     float64.py FOLDER DECK...   write NAME.gradient and NAME.curve to the folder for each deck NAME.dat
     float64.py --check          verify Philox, the FP8 formats and the hand-written backward pass; prints TAP
 
-Weights start as the exact float32 values of the definitions; everything after that is float64, and with the deck's
-`precision = fp32` nothing is rounded. With `bf16` and `fp8` the values that operations leave are, to BF16, where
-../../src/ROUNDING.md says so, gradients of weights and the optimizer's numbers excepted; with `fp8` the block products
-multiply what fp8.py makes of their operands. The network is model.py.
+Weights start as the exact float32 values of the definitions; everything after that is float64. With the deck's
+`precision = fp32` nothing is rounded. With `bf16` and `fp8` the results of operations are rounded to BF16 where
+../../src/ROUNDING.md says so, except gradients of weights and the numbers of the optimizer. With `fp8` the block
+products multiply operands that fp8.py has rounded. The network is model.py.
 
-NAME.curve: a `#` line; `STEP LOSS GRADNORM` for every step, warm-up included (the loss before the
-update, the norm before clipping), with experts also balance loss and dropped choices; with FP8 `scales STEP SCALE...`
-of every tensor in the order of fp8.py; `gradient NAME ROWS COLS OFFSET` for every parameter.
-NAME.gradient: the first step's unclipped gradient, little-endian float32, OFFSET counted in elements; zeros at the end
-of the file are left out.
+NAME.curve has a `#` line; `STEP LOSS GRADNORM` for every step, with warm-up (the loss before the update, the norm
+before clipping); with experts also the balance loss and dropped choices; with FP8 `scales STEP SCALE...` of every
+tensor in the order of fp8.py; `gradient NAME ROWS COLS OFFSET` for every parameter.
+NAME.gradient has the first step's unclipped gradient in little-endian float32. OFFSET counts elements. Zeros at the end
+of the file are omitted.
 """
 
 import sys
@@ -33,7 +33,7 @@ RATE, BETA1, BETA2, ADAM_EPS, DECAY = 1e-3, 0.9, 0.95, 1e-8, 0.1
 # -------------------------------------------------------------------------------------- training
 
 def adamw(weights, g, m, v, norm, t, recipe):
-    """Update weights and moments in place, at step t from 0."""
+    """Updates weights and moments in place at step t, counted from 0."""
     clip = min(1.0, recipe.clip / (norm + 1e-6))
     for name, w in weights.items():
         gradient = g[name] * clip
@@ -45,15 +45,15 @@ def adamw(weights, g, m, v, norm, t, recipe):
 
 
 def step_scales(scaling, step, choose):
-    """The scales of a step with FP8: choose(step, ratio), else the rule's (Scaling.end_step)."""
+    """Returns the scales of an FP8 step: choose(step, ratio) if given, otherwise the rule's (Scaling.end_step)."""
     ratio = scaling.end_step()
     return choose(step, ratio) if choose else scaling.by_rule(ratio)
 
 
 def train(deck, choose=None):
-    """The curve [(loss, norm, ...)], with FP8 every step's scales, the first step's gradient, and the least margin of a
-    routing decision. With FP8 the history's first entry is a forward and backward pass of step 0 in BF16, which updates
-    nothing."""
+    """Returns the curve [(loss, norm, ...)], the scales of every FP8 step, the gradient of the first step, and the
+    least margin of a routing decision. With FP8, the history starts with a forward and backward pass of step 0 in BF16,
+    which updates nothing."""
     weights, curve, scales, first, margin, scaling = initial_weights(deck), [], [], None, np.inf, Scaling(deck)
     rounding = {"fp32": (), "bf16": (bf16,), "fp8": (bf16, scaling.operand)}[deck.precision]
     m, v = ({name: np.zeros_like(w) for name, w in weights.items()} for _ in range(2))
@@ -73,7 +73,7 @@ def train(deck, choose=None):
 
 
 def write(path, deck, curve, scales, gradient, margin):
-    """Write path.gradient, then path.curve."""
+    """Writes path.gradient, then path.curve."""
     lines, offset = [f"# {deck}: float64.py; step, loss, gradient norm; first gradient"], 0
     lines += [f"# least margin of a choice or drop {margin:.1e}"] if np.isfinite(margin) else []
     lines += [" ".join([str(step)] + [f"{value:.16e}" for value in values]) for step, values in enumerate(curve)]
@@ -89,7 +89,7 @@ def write(path, deck, curve, scales, gradient, margin):
 
 # ----------------------------------------------------------------------------------------- check
 
-PHILOX_VECTORS = [  # counter, key, result: the known answers of Random123
+PHILOX_VECTORS = [  # counter, key, result: known answers of Random123
     ((0, 0, 0, 0), (0, 0), (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
     ((0xFFFFFFFF,) * 4, (0xFFFFFFFF,) * 2, (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)),
     ((0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344), (0xA4093822, 0x299F31D0),
@@ -101,7 +101,7 @@ CHECKED = [("llama3.1-405b", 1, 1e-6), ("nemotron4-340b", 1, 1e-5), ("gpt3-52k",
 
 
 def difference(weights, name, index, loss):
-    """d loss / d weights[name][index] by central differences, the h² error extrapolated away."""
+    """Returns d loss / d weights[name][index] by central differences, with the h² error extrapolated away."""
     w, middle, h = weights[name].reshape(-1), weights[name].reshape(-1)[index], 1e-4
     slopes = []
     for step in (h, h / 2):
@@ -114,9 +114,9 @@ def difference(weights, name, index, loss):
 
 
 def gradient_errors(workload, capacity):
-    """Of every tensor the largest relative error over some elements, gains and biases moved away from 1 and 0; of what
-    is smaller than a hundred-thousandth of the largest (key biases that are not rotated move nothing) relative to that.
-    The seed leaves every routing decision a margin beyond the differences."""
+    """Yields for every tensor the largest relative error over some elements. Gains and biases start away from 1 and 0.
+    Errors of tiny elements are relative to 1e-5 of the largest gradient, because key biases without rotation have no
+    effect. The seed gives every routing decision a margin larger than the differences."""
     deck = make_deck(workload, "uniform", capacity, seed=21, steps=1, warmup=0, microbatch=2, global_batch=4,
                      sequence=8, layers=2, hidden=16, ffn=12, heads=4, kv_heads=2, vocabulary=17)
     weights, random = initial_weights(deck), np.random.default_rng(0)
@@ -132,7 +132,7 @@ def gradient_errors(workload, capacity):
     _, g = loss_and_gradient(weights, *data, deck, Routed())
     least = 1e-5 * max(np.abs(value).max() for value in g.values())
     for name, value in g.items():
-        order = np.argsort(-abs(value.ravel()))  # the largest element, and three of the larger half
+        order = np.argsort(-abs(value.ravel()))  # the largest, and three of the larger half
         larger = order[1:np.count_nonzero(value) // 2]
         indices = [order[0], *random.choice(larger, 3, replace=False)]
         exact = [value.ravel()[i] for i in indices]
@@ -141,15 +141,15 @@ def gradient_errors(workload, capacity):
 
 
 def numbers_of(exponent_bits, fraction_bits):
-    """By code, from 0 upwards: what its fields say, NaN and infinity included."""
+    """Returns the numbers of a format by code from 0 upwards, as its fields give them, with NaN and infinity."""
     code, bias, one = np.arange(128), 2**(exponent_bits - 1) - 1, 2**fraction_bits
     exponent, fraction = code // one, code % one / one
     return np.where(exponent > 0, 2.0**(exponent - bias) * (1 + fraction), 2.0**(1 - bias) * fraction)
 
 
 def rounding_errors(form, numbers):
-    """Of every finite BF16 value, of the numbers, the middles between them and what lies beside these: how many do not
-    become the nearest number, of two the even code's, of those above the largest that."""
+    """Counts the values that are not rounded to the nearest number (ties to the even code, at most the largest). Tries
+    all finite BF16 values, the format's numbers, the middles between these, and values next to the middles."""
     bf16 = (np.arange(0x7F80, dtype=np.uint32) << 16).view(np.float32).astype(np.float64)
     middles = (numbers[1:] + numbers[:-1]) / 2
     x = np.concatenate([bf16, numbers, middles, middles * (1 + 2**-40), middles * (1 - 2**-40), [np.inf]])
@@ -178,7 +178,7 @@ def check():
     results = [(tuple(int(word) for word in philox(counter, key)) == answer, f"philox known answer {i}")
                for i, (counter, key, answer) in enumerate(PHILOX_VECTORS)]
     results += format_checks()
-    # The second derivative of squared ReLU jumps: a difference that straddles 0 errs in the first order of h.
+    # The second derivative of squared ReLU jumps, so a difference across 0 has an error of first order in h.
     results += [(error <= limit, f"gradient of {workload}'s {name}, relative error {error:.1e}")
                 for workload, capacity, limit in CHECKED for name, error in gradient_errors(workload, capacity)]
     print(f"1..{len(results)}")

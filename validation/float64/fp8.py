@@ -1,7 +1,7 @@
-"""FP8 training: the formats' numbers, scales by delayed scaling, and what block products multiply instead of values.
+"""FP8 training: the formats, delayed scaling, and the rounded operands of block products.
 
-Of a layer's four products, each of which has three tensors, tensor (layer·4 + product)·3 + kind; matrices that are
-multiplied as one are one tensor, and so are all experts'.
+A layer has four products with three tensors each, numbered (layer·4 + product)·3 + kind. Matrices that are multiplied
+as one are one tensor, and so are those of all experts.
 """
 
 from collections import deque
@@ -28,19 +28,19 @@ FORMAT = {INPUT: E4M3, WEIGHT: E4M3, GRADIENT: E5M2}
 
 
 def rounded(x, form):
-    """The nearest numbers of a format, ties to even ones, and nothing beyond the largest."""
+    """Returns the nearest numbers of a format, with ties to even. Larger values become the largest number."""
     exponent = np.maximum(np.frexp(x)[1] - 1, form.least_exponent)
     unit = np.ldexp(1.0, exponent - form.fraction_bits)
     return np.clip(np.rint(x / unit) * unit, -form.largest, form.largest)
 
 
 def power_of_two(ratio):
-    """The largest that is no larger."""
+    """Returns the largest power of two that is not above the ratio."""
     return np.ldexp(1.0, np.frexp(ratio)[1] - 1)
 
 
 class Scaling:
-    """Scales of all tensors, constant within a step; where there are none values stay as they are."""
+    """Scales of all tensors, constant within a step. Without scales, values remain as they are."""
 
     def __init__(self, deck):
         self.exact, self.scale, self.history = deck.exact_scales, None, deque(maxlen=HISTORY)
@@ -48,7 +48,7 @@ class Scaling:
         self.largest = np.tile([FORMAT[kind].largest for kind in range(KINDS)], deck.layers * PRODUCTS)
 
     def operand(self, layer, name, kind, values):
-        """What the product of that weight multiplies in place of the values; others than the four take these."""
+        """Returns the operand that the product with this weight uses. Rounds only operands of the four products."""
         if name not in PRODUCT:
             return values
         tensor = (layer * PRODUCTS + PRODUCT[name]) * KINDS + kind
@@ -59,13 +59,13 @@ class Scaling:
         return rounded(scaled, FORMAT[kind]) / self.scale[tensor]
 
     def end_step(self):
-        """The step's amaxes enter the history; returns the next step's largest number over the history's largest amax,
-        0 where all were 0."""
+        """Adds the step's amaxes to the history. Returns the format's largest number over the history's largest amax,
+        or 0 if all amaxes were 0."""
         self.history.append(self.amax)
         amax = np.max(self.history, axis=0)
         self.amax = np.zeros_like(amax)
         return np.divide(self.largest, amax, out=np.zeros_like(amax), where=amax > 0)
 
     def by_rule(self, ratio):
-        """Scales, and values times scales, are float32."""
+        """Returns the scales. Scales, and values times scales, are float32."""
         return np.where(ratio > 0, ratio.astype(np.float32) if self.exact else power_of_two(ratio), 1.0)

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""FP8 and BF16 training against the float64 program: losses, gradient norms, and the scales of every tensor and step.
+"""FP8 and BF16 training against the float64 program: losses, gradient norms, and scales of every tensor and step.
 
-float64 rounds where the run rounds, so that the two part only where a
-sum in FP32 decides a rounding; the decks' seeds are among those whose loss FP8 moves by more than the limit here.
+float64 rounds where the run rounds, so they differ only if a sum in FP32 decides a rounding. With the seeds of these
+decks, FP8 changes the loss by more than the limit here.
 
-A scale of a power of two may be half or twice float64's where that was decided by a largest / amax near a power of
-two; an exact one lies near float64's. Near is 2^-6 in the first step, whose scales BF16 calibrated, and for weights;
-for what comes out of FP8 products it is one unit of its format: a value between two codes becomes either by its last
-bits, so that two correct programs differ by that noise (measured: 0.10 for inputs, 0.21 for gradients). After it was
-judged, float64 takes the run's scale, so that a step is judged by itself."""
+A power-of-two scale may be half or twice that of float64 if its largest / amax was near a power of two. An exact scale
+must be near float64's. Near means 2^-6 for weights, and for all in the first step, whose scales BF16 calibrated. For
+results of FP8 products it means one unit of their format: the last bits of a value between two FP8 values decide its
+rounding, so two correct programs differ by that noise (measured: 0.10 for inputs, 0.21 for gradients). After judging a
+step, float64 takes the run's scales, so that each step is judged alone."""
 import re
 import sys
 import tempfile
@@ -29,13 +29,13 @@ from fp8 import FORMAT, power_of_two  # noqa: E402
 from layers import GRADIENT, INPUT  # noqa: E402
 from program import Tap, alone  # noqa: E402
 
-LOSS, NORM, LATER_LOSS = 3e-5, 1e-3, 5e-3  # relative; of the first step, of the first step, of all steps
+LOSS, NORM, LATER_LOSS = 3e-5, 1e-3, 5e-3  # relative; the first two are of the first step, LATER_LOSS of all
 NEAR = 2.0**-6
-LATER = [2.0**-FORMAT[INPUT].fraction_bits, NEAR, 2.0**-FORMAT[GRADIENT].fraction_bits]  # by kind
+LATER = [2.0**-FORMAT[INPUT].fraction_bits, NEAR, 2.0**-FORMAT[GRADIENT].fraction_bits]  # for each kind
 
 
 def deck_of(path, folder, precision="fp8"):
-    """The deck with a record in the folder; in BF16 its first step."""
+    """Writes the deck with a record in the folder. In BF16 only its first step."""
     title, remark, keys = path.read_text().split("\n", 2)
     if precision == "bf16":
         keys = re.sub("^fp8_scale = .*\n", "", keys.replace("precision = fp8", "precision = bf16"), flags=re.M)
@@ -50,7 +50,7 @@ SCALES = "fp8_tensors/scales"                  # [steps, tensors]
 
 
 def run_of(deck, *names):
-    """What the record of the deck's run has under the names."""
+    """Runs the deck. Returns what its record has under these names."""
     run, record = alone(str(deck)), deck.parent / "gsw.h5"
     assert run.returncode == 0 and record.exists(), run.stdout[-2000:] + run.stderr
     with h5py.File(record) as f:
@@ -59,7 +59,7 @@ def run_of(deck, *names):
 
 
 class Judge:
-    """Of scales [steps, tensors]: how many are those of float64, are excused, and which (step, tensor) are neither."""
+    """Judges scales [steps, tensors]: counts equal and excused ones, and lists the (step, tensor) of the others."""
 
     def __init__(self, scales, exact):
         self.scales, self.exact = scales, exact
@@ -85,7 +85,7 @@ def relative(run, curve):
 
 
 def compare_bf16(tap, path):
-    """The same without FP8: returns float64's loss and gradient norm of the first step."""
+    """Compares a run without FP8. Returns float64's loss and gradient norm of the first step."""
     with tempfile.TemporaryDirectory() as folder:
         deck = deck_of(path, folder, "bf16")
         run, curve = run_of(deck, *CURVE), train(read_deck(deck))[0]

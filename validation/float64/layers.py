@@ -1,7 +1,7 @@
-"""What layers are made of: products with their biases, norms, activations; forward, and backward by hand.
+"""Parts of layers: products with biases, norms, activations; forward, and backward by hand.
 
-A Rounding says what values become: slot(values) those that operations leave; operand(name, kind, values) those that the
-product with weight `name` takes as input, weight or gradient of its output.
+A Rounding defines the rounding of values. slot(values) rounds the results of operations. operand(name, kind, values)
+rounds what the product with weight `name` takes: its input, weight or gradient of its output.
 """
 
 from typing import Callable, NamedTuple
@@ -18,19 +18,19 @@ class Rounding(NamedTuple):
 
 
 def bf16(x):
-    """The nearest BF16 numbers, ties to even ones."""
+    """Returns the nearest BF16 numbers, with ties to even."""
     bits = np.asarray(x, np.float32).view(np.uint32).astype(np.uint64)
     return ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32).astype(np.float64)
 
 
 def linear(x, w, name, rounding):
-    """x Wᵀ, plus the bias where there is one: of `up` after the product is rounded."""
+    """Returns x Wᵀ plus the bias if there is one. The bias of `up` is added after the product is rounded."""
     y, bias = rounding.operand(name, INPUT, x) @ rounding.operand(name, WEIGHT, w[name]).T, w.get(name + "_bias", 0.0)
     return rounding.slot(y) + bias if name == "up" else rounding.slot(y + bias)
 
 
 def linear_backward(dy, x, w, name, rounding):
-    """dx is not rounded."""
+    """Returns dx, which is not rounded, and the gradients."""
     g_bias = {name + "_bias": dy.reshape(-1, dy.shape[-1]).sum(axis=0)} if name + "_bias" in w else {}
     dy, x = rounding.operand(name, GRADIENT, dy), rounding.operand(name, INPUT, x)
     g = {name: dy.reshape(-1, dy.shape[-1]).T @ x.reshape(-1, x.shape[-1]), **g_bias}
@@ -38,7 +38,7 @@ def linear_backward(dy, x, w, name, rounding):
 
 
 def norm(x, w, name, slot):
-    """RMSNorm, or where there is a bias LayerNorm, whose gain is kept as its difference from 1."""
+    """Computes RMSNorm, or LayerNorm if there is a bias. LayerNorm stores its gain minus 1."""
     centred = name + "_bias" in w
     x = x - np.mean(x, axis=-1, keepdims=True) if centred else x
     inverse = 1 / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + NORM_EPS)
@@ -47,7 +47,7 @@ def norm(x, w, name, slot):
 
 
 def norm_backward(dy, saved, w, name):
-    """dx is not rounded."""
+    """Returns dx, which is not rounded, and the gradients."""
     unit, inverse, gain = saved
     dunit = dy * gain
     dx = inverse * (dunit - unit * np.mean(dunit * unit, axis=-1, keepdims=True))
@@ -63,7 +63,7 @@ def silu(x):
 
 
 def gelu(x):
-    """By its tanh approximation (Hendrycks and Gimpel 2016)."""
+    """Uses the tanh approximation (Hendrycks and Gimpel 2016)."""
     c = np.sqrt(2 / np.pi)
     t = np.tanh(c * (x + 0.044715 * x**3))
     return x / 2 * (1 + t), (1 + t) / 2 + x / 2 * (1 - t * t) * c * (1 + 3 * 0.044715 * x**2)
@@ -75,5 +75,5 @@ def squared_relu(x):
 
 
 def activate(x, name):
-    """The value and the slope."""
+    """Returns the value and the slope."""
     return {"silu": silu, "gelu": gelu, "squared_relu": squared_relu}[name](x)

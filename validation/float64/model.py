@@ -1,8 +1,8 @@
 """The network of ../../src/DEFINITIONS.md in float64: forward, and backward by hand.
 
-Shapes: B sequences, S positions, H query heads, K key-value heads, G = H/K, d = head dimension, E experts.
-A forward function returns its result and what its backward function needs; a backward function the gradient of what it
-was given, and those of its weights by name.
+Shapes: B sequences, S positions, H query heads, K key-value heads, G = H/K, d = head dimension, E experts. A forward
+function returns its result and the data that its backward function needs. A backward function returns the gradient of
+the input, and those of the weights by name.
 """
 
 from functools import partial
@@ -16,7 +16,7 @@ __all__ = ["loss_and_gradient"]
 
 
 def rope_angles(deck):
-    """position · f_i, [S, width/2]."""
+    """Returns position · f_i, [S, width/2]."""
     width = int(deck.d * deck.recipe.rotated)
     f = deck.recipe.rope_base ** (-2 * np.arange(width // 2) / max(width, 1))
     if deck.recipe.rope_scaling:
@@ -27,7 +27,7 @@ def rope_angles(deck):
 
 
 def rotate(x, angles):
-    """Turn the pairs (x[i], x[i + width/2]) of the last axis; the backward pass turns by -angles."""
+    """Rotates the pairs (x[i], x[i + width/2]) of the last axis. The backward pass rotates by -angles."""
     half = angles.shape[-1]
     a, b, rest = np.split(x, [half, 2 * half], axis=-1)
     cos, sin = np.cos(angles), np.sin(angles)
@@ -35,7 +35,7 @@ def rotate(x, angles):
 
 
 def split_heads(x, groups, d):
-    """[B, S, K·G·d] -> [B, K, G, S, d]; query head i = k·G + g, so it reads key-value head i / G."""
+    """[B, S, K·G·d] -> [B, K, G, S, d]. Query head i = k·G + g, so it reads key-value head i / G."""
     return x.reshape(*x.shape[:2], -1, groups, d).transpose(0, 2, 3, 1, 4)
 
 
@@ -118,7 +118,7 @@ def layer_backward(dx, saved, w, deck, rounding):
 
 
 def cross_entropy(logits, labels):
-    """The mean over all tokens, and its gradient."""
+    """Returns the mean over all tokens, and its gradient."""
     shifted = logits - logits.max(axis=-1, keepdims=True)
     log_p = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     one_hot = np.eye(logits.shape[-1])[labels]
@@ -131,7 +131,7 @@ def embed(weights, tokens):
 
 
 def embed_backward(dx, weights, tokens, g):
-    """Adds to the embedding's gradient, which the head's may be part of."""
+    """Adds to the gradient of the embedding, which may already contain that of a tied head."""
     np.add.at(g["embedding"], tokens, dx)
     if "positions" in weights:
         g["positions"] = np.zeros_like(weights["positions"])
@@ -140,8 +140,8 @@ def embed_backward(dx, weights, tokens, g):
 
 def loss_and_gradient(weights, tokens, labels, deck, routed, slot=Rounding().slot,
                       operand=lambda layer, name, kind, values: values):
-    """The loss, and the gradient of its sum with the balance loss; `routed` is told of every layer's routing;
-    slot and operand, of which this is told the layer too, are a Rounding's. Weights' gradients are not rounded."""
+    """Returns the loss, and the gradient of its sum with the balance loss. Adds every layer's routing to `routed`. slot
+    and operand are those of a Rounding; operand takes the layer, too. Gradients of weights are not rounded."""
     weights = {name: slot(w) for name, w in weights.items()}
     prefixes = [f"layers.{l}." for l in range(deck.layers)]
     parts = [{n[len(p):]: w for n, w in weights.items() if n.startswith(p)} for p in prefixes]

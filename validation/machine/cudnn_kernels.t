@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Which kernels cuDNN loads for the attention of every recipe: with a driver of our own (fake_driver.c) the library
-compiles its first choice for an H100 and hands it over. Each must be one for Hopper's tensor cores; backward, the later
-pieces of a context rank are two calls (attention_staging.h). `long`: every piece, not only the first and the last.
+"""The kernels that cuDNN loads for the attention of every recipe. With a fake driver (fake_driver.c), the library
+compiles its first choice for an H100 and passes it on. Each must use Hopper's tensor cores. Backward, the later pieces
+of a context rank are two calls (attention_staging.h). The long test tries every piece, not only the first and the last.
 
     XGSW_TEST_LONG=1 validation/machine/cudnn_kernels.t --print          # the table, after make units"""
 import csv
@@ -22,7 +22,7 @@ HOPPER = {"forward": re.compile("sm90.*fprop.*wgmma"), "backward": re.compile("s
 
 
 def recipes():
-    """The cases of Llama's published cells on H100s, each as the program resolves it."""
+    """Returns the cases of Llama's published cells on H100s, as the program resolves them."""
     with open("validation/reference/cells.csv", encoding="utf-8") as rows:
         cells = {(r["workload"], r["gpus"]) for r in csv.DictReader(rows) if r["workload"].startswith("llama")}
     return [case for workload in sorted({workload for workload, _ in cells})
@@ -31,7 +31,7 @@ def recipes():
 
 
 def calls(x, every):
-    """(s, t, b, heads, kv_heads, d, rows): queries and keys of an attention; of context ranks one for each piece."""
+    """Returns (s, t, b, heads, kv_heads, d, rows) of each attention: queries and keys. Context ranks have several."""
     tensor, context, sequence = x["tensor"], x["context"], x["sequence"]
     rest = x["microbatch"], x["heads"] // tensor, x["kv_heads"] // tensor, x["head_dim"]
     if context == 1:
@@ -45,7 +45,7 @@ def driver(folder):
 
 
 def planned(folder, some, capability):
-    """{(call, direction): what the program said}"""
+    """Returns {(call, direction): output of the program}."""
     lines = "".join(f"{folder}/{i} {' '.join(map(str, call))}\n" for i, call in enumerate(some))
     paths = [folder, os.environ.get("LD_LIBRARY_PATH", "")]
     run = subprocess.run([UNIT, capability], input=lines, text=True, capture_output=True, check=False, timeout=600,
@@ -56,7 +56,7 @@ def planned(folder, some, capability):
 
 
 def kernels(folder, i, way):
-    """Names of the kernels in the programs that were loaded, in that order."""
+    """Returns the names of the kernels in the loaded programs, in the order of loading."""
     names = []
     for image in sorted(Path(folder).glob(f"{i}{'-backward' if way == 'backward' else ''}.[0-9]*")):
         names += sorted(set(re.findall(rb"\0\.text\.(\w+)", image.read_bytes())))
@@ -64,21 +64,21 @@ def kernels(folder, i, way):
 
 
 def found(some, capability="900"):
-    """{(call, direction): (what was said, kernels)} for a device of that compute capability."""
+    """Returns {(call, direction): (output, kernels)} for a device of that compute capability."""
     with tempfile.TemporaryDirectory(prefix="xgsw-cudnn-") as folder:
         driver(folder)
         said = planned(folder, some, capability)
         return {(call, way): (said[call, way], kernels(folder, some.index(call), way)) for call, way in said}
 
 
-# (call, what becomes of it): heads of other widths, a sequence that is no multiple of a tile, and rows that are no
-# 16-byte pieces, which own kernels compute.
+# (call, its result): heads of other widths, a sequence that is no multiple of a tile, and rows that are no multiple of
+# 16 bytes, for which the program has its own kernels.
 OTHERS = {(500, 500, 1, 4, 2, 64, "fused"): "planned", (500, 1000, 2, 4, 2, 64, "apart"): "planned",
           (128, 128, 1, 4, 2, 16, "fused"): "planned", (64, 64, 1, 4, 2, 12, "fused"): "not for the library"}
 
 
-# Other devices, and whose kernels they get. Heads of 192 have no engine backward there, in cuDNN 9.19 and 9.28 alike
-# (nor have heads of 256, so padding does not help): own kernels compute them.
+# Other devices, and the family of their kernels. cuDNN 9.19 and 9.28 have no backward engine there for heads of 192 (or
+# of 256, so padding does not help). The program's own kernels compute them.
 ELSEWHERE = {"800": "sm80", "890": "sm80", "1000": "sm100", "1030": "sm100", "1200": "sm120"}
 SQUARE, WIDE = (8192, 8192, 1, 16, 2, 128, "fused"), (4096, 4096, 1, 12, 1, 192, "fused")
 
@@ -89,7 +89,7 @@ def words(call):
 
 
 def is_hopper(call, way, said, names):
-    """One kernel; backward of fewer queries than keys two."""
+    """Expects one Hopper kernel; two for backward with fewer queries than keys."""
     count = 2 if way == "backward" and call[0] < call[1] else 1
     return said == "planned" and len(names) == count and all(HOPPER[way].search(name) for name in names)
 

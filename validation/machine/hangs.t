@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A rank that is stopped, lost or stuck, anywhere in a run of the program, ends the run of all in time, with the right
-status, and is named with what waits for it. With XGSW_TEST_LONG: all kinds of faults, all points, and healthy runs."""
+"""A rank that is stopped, lost or stuck, at any point of a run: all ranks end in time with the right status, and the
+message names the rank and what waits for it. Long test: all kinds of faults, all points, and healthy runs."""
 
 import os
 import re
@@ -17,9 +17,9 @@ from program import two_nodes  # noqa: E402
 
 LONG = bool(os.environ.get("XGSW_TEST_LONG"))
 XGSW = os.path.abspath(os.environ.get("XGSW", "./xgsw"))
-RANKS, STALL, FIRST_STALL = 3, 3, 60  # seconds; the last one until the deck is read
-BOUND = 5       # seconds to find it out and to end, beyond the limit
-START = 25      # seconds that the run before it may take on a busy machine
+RANKS, STALL, FIRST_STALL = 3, 3, 60  # the last two in seconds; FIRST_STALL until the deck is read
+BOUND = 5       # seconds beyond the limit, to detect the fault and to end
+START = 25      # seconds that a busy machine may need before the fault
 DECK = f"""hangs
 {RANKS} ranks
 [llama3.1-8b]
@@ -42,7 +42,7 @@ def check(good, name, said=""):
 
 
 def ranks_of(session):
-    """Processes of the program that are left in it."""
+    """Returns the processes of the program that remain in the session."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -56,12 +56,12 @@ def ranks_of(session):
 
 
 def play(number, misdeed="", launch=None, variables=(), keys=""):
-    """Returns the status, the seconds since the deed (or the start), and what was said."""
+    """Returns the status, the seconds since the deed (or the start), and the output."""
     folder = os.path.join(here, str(number))
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "deck.dat"), "w") as deck:
         deck.write(DECK + keys)
-    # Open MPI 5 names a run's shared memory by 16 bits of a hash: two runs at a time could have one name.
+    # Open MPI 5 names a run's shared memory by 16 bits of a hash, so two runs at the same time could share a name.
     environment = dict(os.environ, OMP_NUM_THREADS="1", MISDEED=misdeed, TMPDIR=folder,
                        OMPI_MCA_btl_sm_backing_directory=folder, **dict(variables))
     run = launch or [os.path.abspath("run/local"), "-q", "-n", str(RANKS), "-x", XGSW]
@@ -79,7 +79,7 @@ def play(number, misdeed="", launch=None, variables=(), keys=""):
         seconds = time.monotonic() - begin
         said.seek(0)
         text = said.read()
-    if status == "mpirun stays behind" and "all ranks end with status 86" in text:  # and they did: it is Open MPI's
+    if status == "mpirun stays behind" and "all ranks end with status 86" in text:  # Open MPI is at fault
         print(f"# {misdeed}: all ranks had ended, mpirun had not", flush=True)
         return 86, 0, text
     return status, seconds, text
@@ -95,23 +95,23 @@ def judge(rank, point, deed, played):
     words = "is stopped|does not respond|has not started|has not entered|is stuck in"
     named = re.search(rf"^xgsw: rank {rank} on \S+ .*({words})", said, re.M)
     done = point in ("gather", "end") and deed in ("terminate", "interrupt")  # nothing is left to stop
-    inside = deed == "endless" and point in ("start", "end")  # of MPI, where all ranks are
+    inside = deed == "endless" and point in ("start", "end")  # inside MPI, as all ranks are
     sent_nothing = deed == "skip" and point == "step"         # all have entered an operation that does not end
     if deed in ("stop", "asleep", "endless") or sent_nothing:
         undelivered = "entered an operation that does not end" in said or "which all others have completed" in said
         good = status == 86 and (named or ((inside or sent_nothing) and undelivered))
-    elif deed == "skip":  # below what is published: the operation is named; or MPI notices it
+    elif deed == "skip":  # either the operation is named, or MPI notices it
         good = status == 1 and "MPI_ERR" in said or status == 86 and re.search("waits for (gather|broadcast)", said)
     elif deed == "count" and point == "step":
         good = status == 1 and re.search(r"sent \d+ bytes, not \d+", said)
-    elif deed in ("count", "nan"):  # not every MPI minds a shorter message; a NaN is the check's to find
+    elif deed in ("count", "nan"):  # some MPIs accept a shorter message; the check finds a NaN
         good = status != "never ended"
     elif deed == "extra" and status == 0:  # zeros where zeros were expected
         good = losses(said) == losses(play("unharmed")[2])
     else:
         good = status not in (0, "never ended") or (done and status == 0)
     in_time = seconds < START + limit + BOUND
-    if point == "step" and status == 86:  # the record has begun: who ends the run says what is left of it
+    if point == "step" and status == 86:  # the record has begun: the message names the journal
         good = good and "gsw.h5.journal: validation/validate.py --recover gsw.h5.journal makes a record" in said
     check(good and in_time, f"rank {rank}, {point}: {deed} (status {status}, {seconds:.1f} s)", said)
 
@@ -123,9 +123,9 @@ def run_all(scenes, at_once):
             judge(rank, point, deed, p.result())
 
 
-# Messages between two ranks of two nodes: without the other node's files a node knows for whom its own ranks wait.
+# Messages between two ranks of two nodes. Without the other node's files, a node knows for whom its own ranks wait.
 PIPELINE = "pipeline = 2\nglobal_batch = 32\n"
-NODES = (  # folder, ranks a node, rank, deed, keys, nodes that say who it is
+NODES = (  # folder, ranks a node, rank, deed, keys, nodes that name it
     ("shared", 1, 1, "stop", "", 1), ("shared", 1, 0, "stop", "", 1), ("shared", 2, 3, "stop", "", 1),
     ("shared", 2, 0, "stop", "", 1), ("shared", 1, 1, "endless", "", 1),
     ("separate", 2, 3, "stop", PIPELINE, 2), ("separate", 2, 0, "endless", PIPELINE, 2),
@@ -133,14 +133,14 @@ NODES = (  # folder, ranks a node, rank, deed, keys, nodes that say who it is
 
 
 def play_on_nodes(name, ranks, misdeed, keys, folder, hangs="all"):
-    place = 'cd "$TMPDIR" && ' if folder == "separate" else ""  # remote_shell gives each node one
+    place = 'cd "$TMPDIR" && ' if folder == "separate" else ""  # remote_shell gives each node a folder
     deck = os.path.join(here, name, "deck.dat")
     launch, variables = two_nodes(ranks, "env", f"LD_PRELOAD={SHARED}", "sh", "-c", f"{place}exec {XGSW} {deck}")
     return play(name, misdeed, launch, [*variables.items()] + [("FOLDER_HANGS", hangs)] * (folder == "hanging"), keys)
 
 
 def run_on_two_nodes():
-    """All nodes that speak name one rank, its node and the operation; a run that ends well leaves no file."""
+    """All nodes that print a message name one rank, its node and the operation. A run that succeeds leaves no file."""
     unshare = subprocess.run(["unshare", "--uts", "true"], check=False)  # as remote_shell asks
     names = ("one", "two") if unshare.returncode == 0 else (r"\S+", r"\S+")
     with ThreadPoolExecutor(4) as pool:
@@ -161,7 +161,7 @@ def run_on_two_nodes():
     status, _, said = play_on_nodes("late", 1, "1 gather late", "", "hanging", hangs="1")
     check(status == 0 and "PASSED" in said and "others wait" not in said,
           f"a healthy run whose second node answers once, then no more, and comes late ({status})", said)
-    files = os.path.join(here, "nodes1", "gsw.stall")  # what a hang left
+    files = os.path.join(here, "nodes1", "gsw.stall")  # left by a hang
     for name in "folder", "link":
         users = os.path.join(here, name, "gsw.stall")
         os.makedirs(os.path.dirname(users))

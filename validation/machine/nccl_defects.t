@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""NCCL as sites have it, on the emulated NCCL: each row of the program's table of defects (transfers/nccl_defects.c),
-and windows that one rank cannot have. The run uses plain collectives and computes the same bits, or is refused; where a
-version is not in the table, the watch names what hangs."""
+"""Defects of NCCL versions on the emulated NCCL: each row of the program's table (transfers/nccl_defects.c), and
+windows that one rank cannot have. The run uses plain collectives and computes the same bits, or is refused. If a
+version is not in the table, the watch names the operation that hangs."""
 import os
 import re
 import sys
@@ -30,7 +30,7 @@ if not os.access(PROGRAM, os.X_OK):
     print(f"Bail out! no {PROGRAM}: make emulator")
     raise SystemExit(1)
 
-TENSOR = "tensor = 2\nlayers = 1 2\n"        # two cases, the second is larger: its memory is taken first
+TENSOR = "tensor = 2\nlayers = 1 2\n"        # two cases; the larger second one gets its memory first
 windows = run_on(TENSOR)
 tap.ok(windows.stdout.count("\nTransfers  NCCL 2.28.9, copy engines in 1 window; 0 SMs left free") == 2
        and len(losses(windows)) == 2,

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""A rank that computes more slowly than its peers is named, with its excess, and the case is NOT VALID: stopped again
-and again for two thirds of the time, or wasting a third of its processor's. Clean runs name nobody. All numbers are
-without what crowded processors take: the machine may be busy. With XGSW_TEST_LONG: more of each, and tensor ranks."""
+"""A rank that computes more slowly than its peers is named with its excess, and the case is NOT VALID: a rank stopped
+for two thirds of the time, or one that wastes a third of its CPU time. Clean runs name no rank. The numbers exclude
+delays by other processes, because the machine may be busy. Long test: more of each, and tensor ranks."""
 
 import os
 import re
@@ -43,7 +43,7 @@ SHIM = shim_path("machine/misdeeds")
 
 
 def processor_seconds(pid):
-    """Of the thread that computes."""
+    """Returns the CPU seconds of the thread that computes."""
     with open(f"/proc/{pid}/task/{pid}/schedstat", encoding="ascii") as file:
         return int(file.read().split()[0]) * 1e-9
 
@@ -62,7 +62,7 @@ def rank_in(run, rank):
 
 
 def stop_once(pid):
-    """Seconds for which it was stopped, after a while that does not depend on what it does."""
+    """Stops the process after a fixed while, and returns for how many seconds."""
     time.sleep(RUN)
     os.kill(pid, signal.SIGSTOP)
     while state(pid) not in "TZ":
@@ -74,7 +74,7 @@ def stop_once(pid):
 
 
 def go_first(yes):
-    """Before other processes of this machine, where that is allowed: who stops others must not come late."""
+    """Asks for priority over other processes if allowed, because a process that stops others must not be late."""
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO if yes else os.SCHED_OTHER, os.sched_param(int(yes)))
     except PermissionError:
@@ -82,7 +82,7 @@ def go_first(yes):
 
 
 def stop_again_and_again(run, rank):
-    """In the timed steps; by how much longer it took for what it did."""
+    """Stops the rank in the timed steps. Returns its elapsed time divided by its CPU time."""
     place.wait_for(f"global_step: {WARMUP - 1:2} ", run)
     pid, stopped = rank_in(run, rank), 0.0
     begin, last = processor_seconds(pid), f"global_step: {WARMUP + STEPS - 2:2} "
@@ -94,7 +94,7 @@ def stop_again_and_again(run, rank):
 
 
 def judged(rank):
-    """What the record says of it, and all reasons."""
+    """Returns the rank's excess and error in the record, and all reasons."""
     case = read_record(place.file("gsw.h5")).cases[0]
     return case["ranks/excess"][rank], case["ranks/excess_error"][rank], case["results/invalid_reasons"]
 
@@ -108,7 +108,7 @@ def play(tensor, **more):
 
 
 def name_it(rank, factor, name):
-    """factor: of the seconds that its own computing takes."""
+    """factor: the expected multiple of the seconds of its own computing."""
     excess, error, reasons = judged(rank)
     said = [r for r in reasons if r.startswith("outlier ")]
     tap.say(f"{name}: {100 * excess:.1f} % +- {100 * error:.1f}, {100 * (factor - 1):.1f} % expected")
@@ -139,7 +139,7 @@ def names_nobody(number, tensor):
 
 
 def clean(number, tensor):
-    """Another virtual machine can slow one processor down for a second. Then its rank is truly slow: try again."""
+    """Repeats a run with a named rank: another virtual machine can truly slow a processor down for a second."""
     tap.ok(any(names_nobody(number, tensor) for _ in range(3)), f"clean run {number}: nobody is named in one of three",
            place.text("out"))
 
@@ -151,6 +151,6 @@ for i in range(5 if LONG else 2):
 if LONG:
     for _ in range(3):
         stopped(0), slow(0), slow(1, tensor=2)
-    # Where it waits it burns its processor's time, too, and is stopped there more often than it computes.
+    # A waiting rank uses CPU time, too, and is stopped more often while it waits than while it computes.
     stopped(1, tensor=2)
 tap.done()

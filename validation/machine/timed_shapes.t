@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Libraries that are wrong at the timed shapes only, because the check model's are smaller: the replay fails every
-case. On the host these are oneDNN and MPI, by a preloaded library (wrong_shapes.c). On the emulated GPU it is one
-algorithm of cuBLASLt (EMULATOR_WRONG_PRODUCTS), or what carries NCCL's messages, which is MPI there. `long`: all deeds
-on the emulated GPU, too."""
+"""Libraries that are wrong only at the timed shapes, because those of the check model are smaller: the replay must fail
+every case. On the host they are oneDNN and MPI, wrong by a preloaded library (wrong_shapes.c). On the emulated GPU it
+is one algorithm of cuBLASLt (EMULATOR_WRONG_PRODUCTS), or MPI, which carries NCCL's messages there. The long test tries
+all deeds on the emulated GPU, too."""
 import os
 import subprocess
 import sys
@@ -18,9 +18,9 @@ DECK = "size = small\nlayers = {layers}\nhidden = 256\nffn = {ffn}\nheads = 8\nk
 EMULATOR = "build/emulator/xgsw-emulator"
 LONG = "XGSW_TEST_LONG" in os.environ
 # The check model's largest product takes 65,536 bytes and 8.4 million multiplications, its largest message less than
-# 60,000 bytes (issue 28); PRODUCT and FLOPS are between that and the timed model's. PIECE: of the timed model's
-# all_to_all over four expert ranks, 128 tokens / 4 ranks x 2 choices x hidden 256 of two bytes; no other message is as
-# long.
+# 60,000 bytes (issue 28). PRODUCT and FLOPS lie between that and the timed model's. PIECE is the timed model's
+# all_to_all over four expert ranks: 128 tokens / 4 ranks x 2 choices x hidden 256 of two bytes. No other message has
+# this length.
 PRODUCT, FLOPS, MESSAGE, PIECE = 100000, 16000000, 60000, 32768
 
 
@@ -38,7 +38,7 @@ def run(deck, ranks, program, **variables):
 
 
 def judge(tap, name, done, words, count=1):
-    """words: of a reason why each case FAILED, while none is of the check; None: it passes."""
+    """words: part of a reason of each FAILED case, which must not be a reason of the check; None: the cases pass."""
     cases = results(done)
     found = len(cases) == count and all(
         not case["fail_reasons"] if words is None else any(words in reason for reason in case["fail_reasons"])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Seconds and GB/s in which PyTorch's distributed checkpoint saves and loads as many bytes as a checkpoint of xgsw:
-FP32 weights and two moments, spread over the ranks as optimizer shards are. Each save has a folder of its own, and ends
-when its files are on the disk.
+"""Prints seconds and GB/s in which PyTorch's distributed checkpoint saves and loads as many bytes as one of xgsw: FP32
+weights and two moments, spread over the ranks like optimizer shards. Each save has a separate folder, and finishes when
+its files are on the disk.
   torchrun --nproc-per-node 2 validation/peer/checkpoint_torch.py --gigabytes 1.3 --folder /tmp/dcp"""
 import argparse
 import glob

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""A PyTorch model of the same shapes, trained by the same step, compiled: what xgsw is compared with on the same GPU in
+"""A compiled PyTorch model with the same shapes and the same training step. xgsw is compared with it on the same GPU in
 the same minute.
   validation/peer/llama_torch.py [--layers L] [--batch B] [--warmup W] [--steps S] [--device cpu] [--tiny] [--eager]
   [--flops]
-Llama 3.1 8B at full width: RMSNorm, RoPE with 3.1 scaling, grouped queries through scaled_dot_product_attention,
-SwiGLU, embedding and head apart. Weights BF16 with an FP32 master, gradients BF16 accumulated over microbatches of one
-sequence, clipped by their norm, AdamW fused. Tokens and labels are drawn uniformly on the device. A step is timed from
-optimizer to optimizer by device events. Attention is the fastest of PyTorch's own (cuDNN, flash, efficient), tried on
-its shape first. Where compiling fails it runs as it stands, and says so. It prints one line PEER_RESULT with xgsw's
-names. --flops prints the recipe's and the model's count per sequence and ends (no PyTorch). Status: 0, 1 without a GPU
-or where a loss is not finite, 77 without PyTorch."""
+Llama 3.1 8B at full width: RMSNorm, RoPE with 3.1 scaling, grouped queries by scaled_dot_product_attention, SwiGLU,
+separate embedding and head. Weights are BF16 with an FP32 master. Gradients are BF16, accumulated over microbatches of
+one sequence and clipped by their norm. AdamW is fused. Tokens and labels are drawn uniformly on the device. Device
+events time each step from optimizer to optimizer. Attention is the fastest of PyTorch's (cuDNN, flash, efficient),
+measured on its shape first. If compiling fails, the model runs uncompiled and the output says so. Prints one line
+PEER_RESULT with xgsw's names. --flops needs no PyTorch: it prints only the flops of a sequence for the recipe and the
+model. Status: 0, 1 without a GPU or if a loss is not finite, 77 without PyTorch."""
 import argparse
 import contextlib
 import dataclasses
@@ -38,8 +38,8 @@ class Shape:
 
 
 def flops(s, causal=False):
-    """Of one sequence, forward and backward. A weight costs 6 a token; attention's two products 12 a channel and
-    position, of which a causal mask needs half."""
+    """Returns the flops of one sequence, forward and backward. A weight costs 6 a token. The two products of attention
+    cost 12 a channel and position; a causal mask needs half of that."""
     head = s.hidden // s.heads
     weights = s.layers * (s.hidden * (s.heads + 2 * s.kv_heads) * head + s.heads * head * s.hidden
                           + 3 * s.hidden * s.ffn)
@@ -53,7 +53,7 @@ def peak_of(name):
 
 
 def rotation_table(torch, s, device):
-    """Cosines and sines of positions, with the 3.1 scaling of long wavelengths."""
+    """Returns cosines and sines of positions, with the Llama 3.1 scaling of long wavelengths."""
     head = s.hidden // s.heads
     rate = s.base ** (-torch.arange(0, head, 2, dtype=torch.float64) / head)
     if s.scaled:
@@ -122,8 +122,8 @@ def build(torch, s, device, dtype):
 
 
 class Mastered:
-    """AdamW over FP32 masters of BF16 weights: gradients are widened bucket by bucket, so that they are never there
-    twice in FP32."""
+    """AdamW on FP32 masters of BF16 weights. Gradients are converted one weight at a time, so that the FP32 copies of
+    all never exist together."""
 
     def __init__(self, torch, model, fused):
         self.torch = torch
@@ -153,7 +153,7 @@ class Mastered:
 
 
 def step_clock(torch, device):
-    """A moment on the device's own clock; seconds between two of them."""
+    """Returns a function that reads the device's clock. On a GPU it records an event."""
     if device != "cuda":
         return time.perf_counter
     def now():
@@ -164,7 +164,7 @@ def step_clock(torch, device):
 
 
 def attention_seconds(torch, s, device):
-    """Of each way that PyTorch has and takes here: seconds forward and backward, the least of five."""
+    """Returns for each attention of PyTorch that works here the seconds forward and backward, the least of five."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
     head, seconds = s.hidden // s.heads, {}
     if device != "cuda":
@@ -190,7 +190,7 @@ def attention_seconds(torch, s, device):
 
 
 def compiled(torch, s, model, device):
-    """The model compiled and run once, or as it stands and why."""
+    """Returns the model compiled and run once, or the model as it is and the reason."""
     try:
         fast = torch.compile(model)
         fast(*(torch.randint(s.vocabulary, (1, s.sequence), device=device) for _ in range(2))).backward()
@@ -271,7 +271,7 @@ def main():
         return 0
     os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
     try:
-        import torch  # only where something is computed
+        import torch  # only if something is computed
     except ImportError as wrong:
         print(f"No PyTorch here, nothing to compare with: {wrong}.", file=sys.stderr)
         return 77

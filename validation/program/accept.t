@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Expectations, repeats, soaks, and how a run ends: exit status and last lines. Whether a case is VALID is up to the
-machine, which may be busy: what follows from it is asked either way. The unit test `accept` has the borders."""
+"""Expectations, repeats, soaks, and the end of a run: exit status and last lines. A busy machine may make a case NOT
+VALID, so the test checks what follows in both cases. The unit test `accept` tests the limits."""
 
 import os
 import re
@@ -53,7 +53,7 @@ tap.ok("Case 4     stands for 2 combinations of its section" in run.stdout,
        "two equal combinations that are no repeats run once", run.stdout[:1500])
 
 soak, plain = case[2], case[3]
-# Ten steps of a busy machine may take the minutes by themselves: then they are enough.
+# On a busy machine ten steps may already take the minutes. Then they are enough.
 took, needed = sum(soak["step_seconds"][2:]), sum(soak["step_seconds"][2:12])
 tap.ok(soak["completed"] == len(soak["losses"]) >= 12 and took >= 1.2 and (needed >= 1.2 or soak["completed"] > 12),
        "a soak goes on until its minutes have passed", soak)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""--calibrate: a slow processor and a slow pair are named, clean runs name nobody (`long`: five); --project with the
-sheet it writes and with a run's record; a run beside its sheet; run/launch with PREFLIGHT."""
+"""--calibrate names a slow processor and a slow pair, and names nobody in clean runs (five in the long test). Also
+tests --project with its sheet and with a run's record; a run with its sheet; run/launch with PREFLIGHT."""
 import contextlib
 import os
 import re
@@ -43,7 +43,7 @@ def read(name):
 
 @contextlib.contextmanager
 def busy(core):
-    """Two processes that compute on that core and nowhere else."""
+    """Runs two processes that compute only on that core."""
     command = ["taskset", "-c", str(core), "sh", "-c", "while :; do :; done"]
     processes = [subprocess.Popen(command), subprocess.Popen(command)]
     try:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Cases on devices, by the program built for the emulator of a GPU: who is refused, who takes the host, what the report
-and the record say of devices. (All ways to choose a backend: units/plan/shapes_layout.c.)"""
+"""Cases on devices, run by the program for the emulated GPU: which are refused, which use the host, and what the report
+and the record say about devices. (All ways to choose a backend: units/plan/shapes_layout.c.)"""
 import os
 import re
 import subprocess
@@ -12,7 +12,7 @@ PROGRAM = os.path.abspath("build/emulator/xgsw-emulator")
 
 
 def run_on(deck, **emulated):
-    """The deck on two ranks of an emulated node."""
+    """Runs the deck on two ranks of an emulated node."""
     names = ("EMULATOR_DEVICES", "EMULATOR_SHARED_DEVICE", "EMULATOR_CONTEXT", "EMULATOR_NVML",
              "EMULATOR_CLOCKS_EVENTS", "EMULATOR_SAMPLED_EVENTS", "EMULATOR_NCCL_MEGABYTES", "EMULATOR_NCCL_VERSION")
     for name in names:
@@ -105,7 +105,7 @@ with tempfile.TemporaryDirectory() as folder:
     needs = re.search(r"SKIPPED: needs ([0-9.]+) GB of memory on a device of 1 rank", run.stdout)
     dry = alone("--dry-run", "--ranks", "2", deck_file(whole), program=PROGRAM).stdout
     paper = re.search(r"\((\d+\.\d+) GB\) on rank 0", dry)
-    room = 1.5 + 0.3 * (1 + 2)          # a communicator of tensor, two of the world
+    room = 1.5 + 0.3 * (1 + 2)          # one communicator of tensor, two of all ranks
     tap.ok(needs and paper and abs(float(needs[1]) - float(paper[1]) - room) < 0.06,
            "memory outside the arena is left room for", run.stdout)
 
@@ -154,7 +154,7 @@ with tempfile.TemporaryDirectory() as folder:
     line = re.search(r"\n  energy_per_token +[0-9.e-]+ J\n  energy_method +NVML's counters of whole boards\n",
                      run.stdout)
     watts = (told.get("energy") or 0) / sum(told.get("step_seconds", [1]))
-    # One board, or three, would be further off; samples are late by what the thread waits for a core.
+    # One board or three would deviate more. A sample is late if its thread waits for a core.
     tap.ok(line and 2**-0.5 < watts / (2 * 612.5) < 2**0.5, "energy by NVML's counters of both boards",
            f"{watts} W\n{run.stdout[-3000:]}")
     checked = subprocess.run(["validation/validate.py", record], capture_output=True, text=True, check=False)

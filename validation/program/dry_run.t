@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The dry run: every cell of the reference, bytes per parameter of the recipe's anchor, and what is told of a deck.
+"""The dry run: every cell of the reference, bytes per parameter of the recipe's example, and the output for a deck.
 (That bytes, flops and operations are those of a run: units/bench/dry_run_runs.c.)"""
 import csv
 import os
@@ -11,7 +11,7 @@ from program import Tap, alone, deck_file, results
 
 CELLS = "validation/reference/cells.csv"
 ROWS = "validation/measured/dry-run-rows.txt"   # `validation/program/dry_run.t rows` prints its lines
-FITS = 80e9                         # bytes of a GPU that the recipes ran on
+FITS = 80e9                         # bytes of memory of the recipes' GPU
 LONG = "XGSW_TEST_LONG" in os.environ or "rows" in sys.argv
 # hidden, ffn, head dim, heads, key-value heads, vocabulary; matrices of an MLP, MLPs of a layer, vectors of a norm,
 # whether linear layers have biases; tables of the vocabulary, learned positions
@@ -24,12 +24,12 @@ SHAPES = {
     "grok1-314b": ((6144, 32768, 128, 48, 8, 128256), (3, 8, 1, False), (2, 0)),
     "gpt3-175b": ((12288, 49152, 128, 96, 96, 50304), (2, 1, 2, True), (1, 16384)),
 }
-# Published, in billions, of that many layers.
+# Published number of parameters in billions, by workload and number of layers.
 PUBLISHED = {("llama2-70b", 80): "68.977", ("llama3.1-8b", 32): "8.030", ("llama3.1-70b", 80): "70.554",
              ("llama3.1-405b", 126): "405.853",
              ("llama3.1-405b", 8): "29.704", ("llama3.1-405b", 30): "99.834", ("llama3.1-405b", 62): "201.840",
              ("nemotron4-340b", 96): "341.03", ("grok1-314b", 64): "316.45", ("gpt3-175b", 96): "174.78"}
-# Decks of inputs/, and ranks that they are meant for.
+# Decks of inputs/, and the ranks for which they are written.
 DECKS = (("gsw", 4), ("bench", 1), ("ramp", 1), ("llama31", 64), ("check-512", 512))
 LAYOUT = (("tensor", "tensor"), ("pipeline", "pipeline"), ("context", "context"), ("expert", "expert"),
           ("data", "data"),
@@ -42,7 +42,7 @@ def figure(name, text):
 
 
 def cells():
-    """All rows of the reference; unless there is time, of each workload and precision that of the fewest GPUs."""
+    """Returns all rows of the reference, or in the short test those with the fewest GPUs of each deck."""
     with open(CELLS, encoding="utf-8") as f:
         rows = list(csv.DictReader(f))
     least = {}
@@ -56,7 +56,7 @@ def cases(text):
 
 
 def wrong_layout(text, row):
-    """What a case prints otherwise than the row says."""
+    """Returns what a case prints differently from the row."""
     wrong = [f"{name} is not {row[key]}" for name, key in LAYOUT if not re.search(rf"\b{name} +{row[key]}\b", text)]
     if not re.search(rf"microbatch(es)? of {row['microbatch']} on", text):
         wrong.append(f"micro batch is not {row['microbatch']}")
@@ -65,7 +65,7 @@ def wrong_layout(text, row):
 
 
 def parameters(workload, layers):
-    """Matrices, norms, biases and the router of the layers; tables, positions and the last norm; nothing padded."""
+    """Counts matrices, norms, biases and router of the layers; tables, positions and the last norm; no padding."""
     widths, (matrices, mlps, vectors, biases), (tables, positions) = SHAPES[workload]
     hidden, ffn, dim, heads, kv_heads, vocabulary = widths
     queries, key_values = heads * dim, kv_heads * dim
@@ -76,7 +76,7 @@ def parameters(workload, layers):
 
 
 def check_row(row, text):
-    """Layout, parameters, sums and what is or is not known of one cell."""
+    """Checks the layout, parameters, sums and missing numbers of one cell."""
     wrong = wrong_layout(text, row)
     counted = parameters(row["workload"], int(row["layers"]))
     if f"  parameters  {counted};" not in text:
@@ -87,7 +87,7 @@ def check_row(row, text):
 
 
 def memory_line(row, text):
-    """GB that the stage with most keeps on a rank, and sent by the rank with most in a step; SMs left free, and why."""
+    """Returns a line (GB on a rank of the largest stage, GB sent in a step, free SMs and why), and the bytes."""
     told = [list(map(int, line.split())) for line in re.findall(r"^(?: +\d+){12}$", text, re.M)]
     stage = max(told, key=lambda figures: figures[-1])
     sent = sum(float(b) for b in re.findall(r"^  [a-z]+ +\d+ +\d+ +(\d+) +\d+ +[0-9.e+]+$", text, re.M))
@@ -98,13 +98,13 @@ def memory_line(row, text):
 
 
 def row_lines(rows, told):
-    """The file's lines, and those that do not fit a GPU."""
+    """Returns the lines of the file, and those that do not fit a GPU."""
     lines = [memory_line(row, told[row["workload"], row["precision"], int(row["gpus"])]) for row in rows]
     return [line for line, _ in lines], [line for line, total in lines if total >= FITS]
 
 
 def compared(line):
-    """Without what depends on whether CUDA's libraries are there to be asked for scratch."""
+    """Removes the numbers that depend on whether CUDA's libraries are present to report their scratch."""
     figures, left = line.split(" | ")
     words = figures.split()
     return words[:-3] + words[-1:], left
@@ -121,7 +121,7 @@ def check_rows(tap, rows, told):
 
 
 def dry_runs(rows):
-    """Of each deck: its rows, the numbers of ranks, the run and what it told of each number."""
+    """Returns for each deck its rows, the numbers of ranks, the run, and the output for each number."""
     decks = {}
     for row in rows:
         decks.setdefault(f"{row['workload']}-{row['precision']}", []).append(row)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""run/launch: each recipe's variables give its reference deck; each batch system gets its commands; bad variables are
-refused; runs by mpirun, and by stand-ins of PBS and Flux, leave a log and a record each. A real Slurm is in
-program/slurm.t."""
+"""run/launch: each recipe's variables give its reference deck, each batch system gets its commands, and bad variables
+are refused. Runs by mpirun, and by stand-ins of PBS and Flux, leave a log and a record each. Tests with a real Slurm
+are in program/slurm.t."""
 import csv
 import glob
 import os
@@ -26,7 +26,7 @@ tensor = 2
 [nemotron4-340b]
 [llama2-70b]
 """
-# Stand-ins of what submits and starts: they run the job here, with what a batch system tells it.
+# Stand-ins of the programs that submit and start jobs. They run the job here, with the variables of a batch system.
 STAND_INS = {
     "qsub": """while [ "$1" != -- ]; do shift; done; shift
 printf 'localhost\\nlocalhost\\n' >nodes
@@ -39,7 +39,7 @@ fi
 unset FLUX_JOB_ID   # Open MPI believes it
 shift 4; exec "$TOP/run/local" -q -n 2 -x "$@" """,
 }
-# Variables, and words of the sentence that refuses them.
+# Variables, and words of the message that refuses them.
 REFUSED = (
     ({"MODEL_SIZE": "8b", "JOB_TOTAL_GPUS": "8"}, "Give DTYPE=bf16 or DTYPE=fp8"),
     ({"DTYPE": "bf16", "JOB_TOTAL_GPUS": "64"}, "which model? Give MODEL_SIZE, or WORKLOAD: llama3.1-8b, "),
@@ -70,7 +70,7 @@ REFUSED = (
 
 
 def launch(variables, *arguments, folder=None):
-    """run/launch with these variables and no others of its kind."""
+    """Runs run/launch with these variables and no others of that kind."""
     ours = re.compile("SLURM|SBATCH|PBS|FLUX|ENABLE_|ADDITIONAL_|NUM_NODES|SCHEDULE|DTYPE|WORKLOAD|MODEL_SIZE|STEPS|"
                       "PROFILE|RUN_CONF|HOSTFILE|JOB_TOTAL|GPUS_PER|LOAD_CHECK|EXPECT|TOLERANCE|REPEATS|SEED|"
                       "(PP|TP|DP|VP|MBS|GA|SEQ_LEN)$")
@@ -81,13 +81,13 @@ def launch(variables, *arguments, folder=None):
 
 
 def keys(text):
-    """What a deck says, but where its record goes."""
+    """Returns the keys of a deck, except its record."""
     lines = (line.split("#")[0].split() for line in text.splitlines()[2:])
     return sorted(" ".join(words) for words in lines if words and words[0] != "record")
 
 
 def variables_of(workload, precision, gpus):
-    """As users of the recipe give them: by size, but Llama 2 and GPT-3 have none."""
+    """Returns variables as users of the recipe set them: by size, except for Llama 2 and GPT-3, which have no size."""
     given = {"DTYPE": precision, "JOB_TOTAL_GPUS": str(gpus)}
     given.update({"MODEL_SIZE": workload.split("-")[1]} if workload in SIZE_ALONE else {"WORKLOAD": workload})
     return given
@@ -180,7 +180,7 @@ def check_variables(tap):
 
 
 def check_dry_run(tap):
-    """What the dry run knows of a deck is told before a node is waited for."""
+    """The mistakes that a dry run finds in a deck are reported before the job waits for a node."""
     big = {"DTYPE": "bf16", "MODEL_SIZE": "70b"}
     run = launch({"DTYPE": "bf16", "MODEL_SIZE": "314b", "JOB_TOTAL_GPUS": "1000"}, "--print", "deck")
     tap.ok(run.returncode == 2 and run.stderr.endswith(", 30 with 1000 ranks; JOB_TOTAL_GPUS=768 can be used\n"),
@@ -279,7 +279,7 @@ def check_runs(tap):
                "what users of the recipes grep is found in the log", "\n".join(found))
 
 
-# What a module file says, as Environment Modules and Lmod would do it.
+# Evaluates a module file, as Environment Modules and Lmod would do.
 MODULE = """proc module-whatis {text} {}
 proc conflict {name} {}
 proc prepend-path {name value} { puts "export $name=$value:\\$$name" }

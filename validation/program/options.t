@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The command line: what it answers, what it refuses, with which status."""
+"""The command line: what it prints, what it refuses, and the status."""
 import fcntl
 import json
 import os
@@ -104,7 +104,7 @@ with tempfile.TemporaryDirectory() as folder:
         tap.ok(run.returncode == 2 and words in run.stderr and not run.stdout and not os.listdir(folder),
                f"refused: --json {name}, without a file left", run.stdout + run.stderr)
     with open(f"{path}.journal", "wb") as journal:
-        fcntl.flock(journal, fcntl.LOCK_EX)     # as another run that lives
+        fcntl.flock(journal, fcntl.LOCK_EX)     # like another running program
         run = alone(deck)
     brief = json.loads(run.stdout.split("XGSW_RESULT ")[-1].splitlines()[0])
     tap.ok(run.returncode == 0 and brief["record"] == f"{folder}/a-1.h5" and os.path.exists(brief["record"]),

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""What a launcher does wrong is named: ranks dealt to two nodes in turn, other programs, arguments, decks and libraries
-on one rank, fewer ranks than were started, processes that srun does not connect."""
+"""Mistakes of a launcher are named: ranks assigned to two nodes in turn; other programs, arguments, decks or libraries
+on one rank; fewer ranks than were started; processes that srun does not connect."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from program import PROGRAM, Tap, mpirun, two_nodes
 
 XGSW = os.path.abspath(PROGRAM)
-SILENCE = 30  # seconds; half of those after which ranks that wait for ever are ended
+SILENCE = 30  # seconds; half the time after which endlessly waiting ranks are ended
 DECK = "one step\nof a small model\nrecord = none\ncheck = off\nsteps = 1\nwarmup = 0\nsize = check\n[llama3.1-8b]\n"
 here = tempfile.mkdtemp(prefix="xgsw-placement-")
 tap = Tap()
@@ -34,7 +34,7 @@ def write(name, text, mode=0o644):
 
 
 def run(command, variables=()):
-    """Status, seconds, and what was said."""
+    """Returns the status, the seconds, and the output."""
     environment = dict(os.environ, OMP_NUM_THREADS="1", TMPDIR=tempfile.mkdtemp(dir=here), **dict(variables))
     begin = time.monotonic()
     done = subprocess.run(command, cwd=here, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -43,7 +43,7 @@ def run(command, variables=()):
 
 
 def unlike(*second, first=(XGSW, "a.dat")):
-    """Rank 0 is as it should be, rank 1 is not. (The mpirun of Debian 13 crashes where two programs are named.)"""
+    """Rank 0 is right and rank 1 is not. (Debian 13's mpirun crashes if two programs are named.)"""
     return mpirun("--mca", "btl", "self,vader", "-np", "2", "sh", "-c",
                   f'if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then {shlex.join(first)}; else {shlex.join(second)}; fi')
 
@@ -64,7 +64,7 @@ REFUSED = (
     (unlike("./xgsw", "a.dat"), (), r"rank 1 on \S+ runs another program than rank 0 on \S+: .*: start one file on"),
     (unlike(XGSW, "b.dat"), (), r"rank 1 on \S+ has other arguments than rank 0 on \S+: b\.dat; not a\.dat: give"),
     (unlike(XGSW, "--nonsense", "a.dat"), (), r"rank 1 on \S+ has other arguments than rank 0 on \S+: --nonsense"),
-    # Where the other has begun MPI_Init before, Open MPI's mpirun ends the run at once, in its own words.
+    # If the other rank has begun MPI_Init before, Open MPI's mpirun ends the run at once with its own message.
     (unlike(XGSW, "--help", first=("sh", "-c", f"sleep 2; exec {XGSW} a.dat")), (),
      r"rank 1 on \S+ has answered --help and ended, but the others wait for it in MPI_"),
     (unlike("env", "-C", os.path.join(here, "elsewhere"), XGSW, "a.dat"), (),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What is preloaded: a library that answers the program's calls of clock or MPI makes a result NOT VALID, others are
-only named. And what a healthy run's samples are and cost. TAP."""
+"""Preloaded libraries: one that answers the program's calls of clock or MPI makes a result NOT VALID; others are only
+named. Also tests the samples of a healthy run, and their cost. TAP."""
 
 import os
 import subprocess
@@ -13,8 +13,8 @@ from runs import SHAPE, Place, Tap, read_record  # noqa: E402
 
 VALIDATE = os.path.join(os.path.dirname(HERE), "validate.py")
 DECK = "a test\nof preloading\nrecord = r.h5\n" + SHAPE.format(64) + "[llama3.1-8b]\nsteps = {}\n"
-# Preloaded libraries, and the call that each answers of those that matter. The second wraps what Darshan does, the last
-# takes the place of a library that is loaded later.
+# Preloaded libraries, and the relevant call that each answers. The second wraps the calls that Darshan wraps. The last
+# replaces a library that is loaded later.
 SHIMS = (
     ("clock_gettime", "#include <sys/syscall.h>\n#include <time.h>\n#include <unistd.h>\n"
      "int clock_gettime(clockid_t c, struct timespec *t) { return (int)syscall(SYS_clock_gettime, c, t); }\n", 0),
@@ -26,7 +26,7 @@ SHIMS = (
 
 
 def run(ranks, steps, **more):
-    """Its one case as the record has it, its report, and what validate.py says of the record."""
+    """Returns the recorded case, the report, and validate.py's output for the record."""
     place = Place(DECK.format(steps))
     status, out, error = place.run(ranks, **more)
     said = subprocess.run([VALIDATE, place.file("r.h5")], capture_output=True, text=True, check=False).stdout
@@ -66,7 +66,7 @@ def healthy(tap):
            case["results/sampling_share"])
     first, spent = case["samples/rank"] == 0, case["ranks/rank_seconds"][:, 0].sum()
     seconds = case["samples/seconds"][first]
-    # A sample is late by what the thread waits for a core: less than half of what lies between two.
+    # A sample is late if its thread waits for a core, but by less than half the interval between samples.
     tap.ok(seconds[0] < 0.1 and abs(seconds[-1] - spent) < 0.5,
            "samples reach from the window's begin to its end", f"{seconds}\n{out[-2000:]}")
 

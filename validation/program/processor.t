@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A program that was built for another processor says so before it runs any of its own instructions."""
+"""A program that was built for another processor says so before it executes instructions of that processor."""
 import os
 import re
 import subprocess
@@ -13,7 +13,7 @@ found = max(re.findall(rb"(?<=\0)pni ssse3 [a-z0-9_ ]*avx[a-z0-9_ ]*\0", program
 if not found:
     print("1..0 # SKIP it was not built for a processor with AVX")
     raise SystemExit
-# A build that needs one feature more than there is: the last name is another.
+# A forged build that needs one more feature than there is: the last name is changed.
 forged = found[:-2] + b"X\0"
 other = os.path.join(DECKS.name, "xgsw")
 with open(other, "wb") as file:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Profiles: a tool of NVTX sees each operation that is submitted and, on the host, executed; it captures the steps of
-the deck; no bit changes; who watches makes a run NOT VALID. Then nsys under run/launch, where it is installed."""
+"""Profiles: an NVTX tool sees each operation that is submitted and, on the host, executed; it captures the steps of the
+deck; no bit changes; a watched run is NOT VALID. Then nsys under run/launch, if it is installed."""
 import collections
 import csv
 import glob
@@ -14,7 +14,7 @@ from program import PROGRAM, Tap, deck_file, ranks, results
 
 LISTENER = os.path.abspath(f"{os.environ.get('BUILD', 'build/mpicc')}/shims/program/nvtx_listener.so")
 SETTINGS = "check = off\nsize = check\nglobal_batch = 4\nwarmup = 1\nsteps = 4\ndeterministic = yes\nbackend = {}\n"
-# Tensor ranks, captured in all timed steps and in two of them; then pipeline ranks, of which the second is captured.
+# Tensor ranks, captured in all timed steps and in two; then pipeline ranks, of which only the second is captured.
 CASES = "[llama3.1-8b]\ntensor = 2\n{}[llama3.1-8b]\npipeline = 2\nchunks_per_stage = 2\n{}"
 PROFILES = "profile = 1-5 2-4\n", "profile = 0-1\nprofile_ranks = 1-1\n"
 STEPS = ["1234", "23"], ["1234", "23", "0"]
@@ -24,7 +24,7 @@ NESTED = re.compile(rf"(step/{PHASE}/(layer \d+/)?)?\w+ [\w.]+|step(/{PHASE}(/la
 
 
 def read(path):
-    """The captures of a rank (steps, operations submitted and executed), and what is wrong with its ranges."""
+    """Returns the captures of a rank (steps, operations submitted and executed), and the errors in its ranges."""
     captures, wrong, stack, begun = [([], [], [])], [], [], {}
     with open(path, encoding="utf-8") as file:
         calls = [line.split(" ", 2) for line in file.read().splitlines()]
@@ -59,7 +59,7 @@ def run(program, backend, profiles, **variables):
 
 
 def watch(tap, program, backend, folder):
-    """What the listener sees of a backend, and the reasons that it and a trace of NCCL are."""
+    """Tests what the listener sees of a backend, and the reasons for the listener and for a trace of NCCL."""
     plain, _ = run(program, backend, ("", ""), NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="COLL")
     told, said = run(program, backend, PROFILES, NVTX_INJECTION64_PATH=LISTENER, XGSW_RANGES=f"{folder}/{backend}")
     bits = [(case["weights_digest"], case["losses"], case["gradient_norms"]) for case in plain + told]
@@ -82,7 +82,7 @@ def watch(tap, program, backend, folder):
 
 
 def summary(report):
-    """Counts of nested and of other ranges by name, as nsys prints them."""
+    """Returns counts of nested ranges and of other ranges by name, as nsys prints them."""
     if not os.path.exists(report + ".nsys-rep"):    # Debian's nsys does not find its importer
         importer = os.path.dirname(shutil.which("nsys")) + "/../lib/nsight-systems/host-linux-x64/QdstrmImporter"
         subprocess.run([importer, "-i", report + ".qdstrm"], check=False, capture_output=True)

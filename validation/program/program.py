@@ -1,4 +1,4 @@
-"""What the tests of the whole program share: running it, reading its result lines, printing TAP."""
+"""Shared parts of the tests of the whole program: running it, reading its result lines, printing TAP."""
 import atexit
 import json
 import os
@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 PROGRAM = os.environ.get("XGSW", "./xgsw")
-# No test takes a GPU by accident: those that want one say so (validation/cuda/check).
+# No test uses a GPU by accident. A test that needs one sets XGSW_BACKEND (validation/cuda/check).
 if not os.environ.get("XGSW_BACKEND"):
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
 DECKS = tempfile.TemporaryDirectory(prefix="xgsw-decks-")
@@ -15,7 +15,7 @@ atexit.register(DECKS.cleanup)
 
 
 class Tap:
-    """Counts tests and prints them; leave with done()."""
+    """Counts tests and prints them. Call done() at the end."""
 
     def __init__(self):
         self.count = self.failed = 0
@@ -37,7 +37,7 @@ class Tap:
 
 
 def deck_file(text):
-    """A deck of that body in a file that goes with this process; two title lines are put before it."""
+    """Writes two title lines and the text to a deck, which is removed at exit. Returns its path."""
     handle, path = tempfile.mkstemp(suffix=".dat", dir=DECKS.name)
     with os.fdopen(handle, "w", encoding="utf-8") as f:
         f.write("a test\nof the whole program\n" + text)
@@ -45,33 +45,33 @@ def deck_file(text):
 
 
 def with_results(arguments):
-    """Asks a run for all fields of each case on stdout, where results() finds them."""
+    """Adds the arguments by which a run prints all fields of each case, where results() finds them."""
     asks = any(word.startswith("--") and word not in ("--verbose", "--strict", "--progress") for word in arguments)
     return arguments if asks else (*arguments, "--json", "-")
 
 
 def alone(*arguments, threads=1, program=PROGRAM, variables=()):
-    """The program without mpirun."""
+    """Runs the program without mpirun."""
     environment = dict(os.environ, OMP_NUM_THREADS=str(threads), **dict(variables))
     return subprocess.run([program, *with_results(arguments)], env=environment, capture_output=True, text=True,
                           check=False, timeout=300)
 
 
 def ranks(count, *arguments, program=PROGRAM, timeout=300):
-    """The program under mpirun, one thread a rank."""
+    """Runs the program under mpirun with one thread a rank."""
     environment = dict(os.environ, OMP_NUM_THREADS="1")
     command = ["run/local", "-q", "-n", str(count), "-x", program, *with_results(arguments)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=timeout)
 
 
 def mpirun(*arguments):
-    """Open MPI's mpirun, which may start more ranks than there are cores, also as root."""
+    """Returns a command for Open MPI's mpirun. It may start more ranks than there are cores, and may run as root."""
     root = ["--allow-run-as-root"] if os.getuid() == 0 else []
     return ["mpirun", *root, "--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1", *arguments]
 
 
 def two_nodes(ranks_of_node, *arguments):
-    """Returns the same on two nodes that are this machine, and its variables: those of Open MPI 4, and of 5."""
+    """Returns the same command for two nodes that are this machine, and its variables for Open MPI 4 and 5."""
     shell, launcher = os.path.abspath("validation/machine/remote_shell"), {}
     for plm, component in (("OMPI_MCA_plm", "rsh"), ("PRTE_MCA_plm", "ssh")):
         launcher.update({plm: component, f"{plm}_{component}_agent": shell, f"{plm}_{component}_no_tree_spawn": "1"})
@@ -80,5 +80,5 @@ def two_nodes(ranks_of_node, *arguments):
 
 
 def results(run):
-    """What --json - printed, one dictionary a case."""
+    """Returns what --json - printed, one dictionary for each case."""
     return [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]

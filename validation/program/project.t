@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""--project: the published cells on H100s, against the page measured/projection.txt (`long`: all of them, and 16,384
-GPUs), mistakes in a sheet, and the timeline of a run.
+"""--project: the published cells on H100s, compared with the page measured/projection.txt (in the long test all of
+them, and 16,384 GPUs), mistakes in a sheet, and the timeline of a run.
 
     validation/program/project.t page > validation/measured/projection.txt"""
 import csv
@@ -29,7 +29,7 @@ SAID = ("1: device H101 is not in ./xgsw --list", "2: TB/s: the unit is GB/s", "
 
 
 def decks():
-    """{deck: {number of GPUs: flops of a GPU in a step, in some unit}} of the published cells on H100s."""
+    """Returns {deck: {number of GPUs: flops of a GPU in a step, in some unit}} of the published cells on H100s."""
     found = {}
     with open("validation/reference/cells.csv", encoding="utf-8") as rows:
         for row in csv.DictReader(rows):
@@ -44,12 +44,12 @@ def project(deck, gpus):
 
 
 def without_memory(text):
-    """The page has no memory: a build without CUDA does not know the scratch of its libraries."""
+    """Removes memory from the page: a build without CUDA does not know the scratch of its libraries."""
     return re.sub(r"^  memory .*\n", "", text, flags=re.M)
 
 
 def projected():
-    """{deck: its cases as text}; without `long` only the smallest number of GPUs."""
+    """Returns {deck: its cases as text}; in the short test only the smallest number of GPUs."""
     counts = {deck: sorted(cells) if LONG else [min(cells)] for deck, cells in decks().items()}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         runs = dict(zip(counts, pool.map(lambda deck: project(deck, counts[deck]), counts)))
@@ -61,7 +61,7 @@ def seconds(text):
 
 
 class Cell:
-    """A case as the program prints it, next to its published cell."""
+    """A case as the program prints it, with its published cell."""
 
     def __init__(self, text, work):
         found = re.search(r"case 1: .*?(?:, (\d+-layer) proxy)?, \w+, (\d+) ranks?", text)
@@ -72,13 +72,13 @@ class Cell:
         self.changes = {term: [1 + float(percent) / 100 for percent in ends] for term, *ends in changes}
 
     def slower(self, than, member):
-        """The growth from another cell to this one, at equal flops of a GPU."""
+        """Returns the growth from another cell to this one at equal flops of a GPU."""
         return getattr(self, member) / getattr(than, member) / (self.work / than.work)
 
 
 def carriers(percent, first, last):
-    """The two terms that move the step of `last`, or its growth from `first`, most to where `percent` points, each with
-    the percent that its least or its most adds; and all such terms together."""
+    """Names the two terms that move the step of `last` (or its growth from `first`) most in the direction of `percent`,
+    each with the percent that its least or its most adds; and the sum of all such terms."""
     growth, moved = last.slower(first, "seconds") if first else 1.0, {}
     for term, ends in last.changes.items():
         of_first = first.changes.get(term, (1, 1)) if first else (1, 1)
@@ -90,7 +90,7 @@ def carriers(percent, first, last):
 
 
 def row(deck, text):
-    """One line of the table: the smallest and the largest number of GPUs of a deck."""
+    """Returns one line of the table: the smallest and the largest number of GPUs of a deck."""
     cells = [Cell(case, decks()[deck]) for case in text.strip().split("\n\n")]
     first, last = cells[0], cells[-1]
     line = f"{deck:18}" + "".join(f"{c.gpus:>13} {c.seconds:6.3f}/{c.published:6.3f} {c.seconds / c.published:5.3f}"
@@ -104,7 +104,7 @@ def row(deck, text):
 
 
 def memory():
-    """Our memory next to that of the recipe's log."""
+    """Returns our memory next to that of the recipe's log."""
     text = alone("--dry-run", "reference/llama3.1-8b-bf16.dat", "--ranks", "8").stdout
     names, first = re.search(r"\n  (stage +rank .*)\n(.*)\n", text).groups()
     of = {name: int(number) for name, number in zip(re.split(r" {2,}", names), first.split())}
@@ -121,7 +121,7 @@ taken and left within a step: they belong to the log's peak of {gb['peak']}.
 
 
 def head(texts):
-    """All of the page that stands before the cases."""
+    """Returns the part of the page before the cases."""
     return f"""Steps of the published cells on H100s, on paper: ./xgsw --project DECK --ranks N --sheet {SHEET}.
 Operations of seven cells were measured on one H100 (gpu-h100.txt); other shapes take the rate of the nearest. Transfers
 were not measured. Nothing is fitted to what is published.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tokens that count up are learned. What knows only which of them occur in 128 positions has a loss of ln 128 = 4.9;
-what has learned that they count is far below. Experts are meanwhile balanced."""
+"""The program learns tokens that count up. A model that knows only which tokens occur in 128 positions has a loss of ln
+128 = 4.9. A model that learned to count is far below. Meanwhile the experts become balanced."""
 import os
 
 from program import Tap, alone, deck_file, results
@@ -8,7 +8,7 @@ from program import Tap, alone, deck_file, results
 KEYS = "record = none\ncheck = off\nsize = small\nsequence = 128\nsteps = 12\nwarmup = 0\n"
 CASES = ["[llama3.1-8b]\nprecision = fp32\ntokens = ramp\n",
          "[llama3.1-8b]\nprecision = fp8\ntokens = ramp\n",
-         "[nemotron4-340b]\nprecision = bf16\n",     # no master; ramp is the default of this and the next
+         "[nemotron4-340b]\nprecision = bf16\n",     # no master weights; ramp is the default here and below
          "[grok1-314b]\nprecision = fp32\n"]
 tap = Tap()
 run = alone(deck_file(KEYS + "".join(CASES)))
@@ -21,20 +21,20 @@ for case in cases:
     tap.ok(first > 8 and last < 1, f"{case['workload']}: from about ln 4096 to less than 1 within 12 steps",
            case["losses"])
 
-# With even loads and even probabilities each of 4 layers has a balance loss of 0.01, and none has less than about that.
+# With even loads and probabilities each of 4 layers has a balance loss of 0.01, and hardly any layer can have less.
 balance, dropped = (cases[-1][name] for name in ("balance_losses", "choices_dropped"))
 tap.say(f"balance loss {balance[0]:.4f} -> {balance[-1]:.4f}, dropped {dropped[0]} -> {dropped[-1]} of 2048")
 tap.ok(balance[0] > 0.05 and 0.98 * 0.04 < balance[-1] < 1.05 * 0.04, "experts' loads become even", balance)
 tap.ok(dropped[-1] < dropped[0] / 2, "and less is dropped", dropped)
 
-# ---- FP8 beside FP32: a document's end, which nobody can know, makes losses uneven; of one seed they differ by 3 % --
+# ---- FP8 and FP32: unpredictable ends of documents make losses uneven; with one seed they differ by 3 % ----
 LAST, SEEDS = 50, (1, 2, 3, 4)
 FP8_KEYS = KEYS.replace("steps = 12", "steps = 200") + ("tokens = ramp\nvocabulary = 1024\nlayers = 2\nhidden = 128\n"
                                                         "ffn = 256\nheads = 4\nkv_heads = 2\nmicrobatch = 2\n")
 
 
 def losses_of(workload, seed):
-    """The first loss and the mean of the last ones, in FP32 and in FP8."""
+    """Returns the first loss and the mean of the last losses, in FP32 and in FP8."""
     sections = "".join(f"[{workload}]\nprecision = {precision}\n" for precision in ("fp32", "fp8"))
     trained = results(alone(deck_file(f"{FP8_KEYS}seed = {seed}\n{sections}")))
     return [(case["losses"][0], sum(case["losses"][-LAST:]) / LAST) for case in trained]

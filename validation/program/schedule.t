@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""--schedule: the lists and the picture of every stage. (Each schedule's are held by units/plan/schedule.c.)"""
+"""--schedule: the lists and the picture of every stage. (units/plan/schedule.c tests the lists of each schedule.)"""
 import re
 
 from program import Tap, alone, deck_file
@@ -12,7 +12,7 @@ def shown(deck, count):
 
 
 def stages(text):
-    """What follows the name of each stage: first the lists, then the rows of the picture."""
+    """Returns the text after the name of each stage: first the lists, then the rows of the picture."""
     rows = re.findall(r"^  stage (\d+) +(.*)$", text, re.M)
     return [row for _, row in rows[: len(rows) // 2]], [row for _, row in rows[len(rows) // 2 :]]
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""--slice: the operations of one rank, each alone. All of a step's operations are there, on the host, on the emulator,
-and, for real cells, on the emulator with computing switched off."""
+"""--slice: the operations of one rank, each alone. All operations of a step are present: on the host, on the emulator,
+and for real cells on the emulator without computing."""
 import json
 import math
 import os
@@ -14,7 +14,7 @@ tap = Tap()
 
 
 def sliced(run):
-    """[(the rank's object, its operations)]"""
+    """Returns [(the rank's object, its operations)]."""
     ranks = []
     for line in run.stdout.splitlines():
         found = json.loads(line)
@@ -30,7 +30,7 @@ def times(operation):
 
 
 def is_whole(rank, operations, columns):
-    """Do the operations make up the step: its flops, and in each column its seconds?"""
+    """Returns whether the operations make up the step: its flops, and in each column its seconds."""
     flops = sum(times(o) * o["flops"] for o in operations)
     return (operations and math.isclose(flops, rank["step_flops"], rel_tol=1e-12)
             and all(0.0 < o[f"{column}_p10"] <= o[f"{column}_median"] <= o[f"{column}_p90"]

@@ -12,9 +12,9 @@ REASON = "NOT VALID ", "FAILED "
 
 
 def readable(text):
-    """Returns what is wrong: a case has at most 12 lines besides steps and reasons, none of them above 110 columns.
+    """Returns the errors: a case has at most 12 lines besides steps and reasons, and no line is above 110 columns.
 
-    A reason has names of hosts and devices, and so its own length."""
+    A reason has names of hosts and devices, so it may be longer."""
     lines = [line for line in text[: text.index("\ncase  ")].splitlines() if not line.startswith((*STEP, "{"))]
     wrong = [line for line in lines if len(line) > (600 if line.startswith(("XGSW_RESULT {", *REASON)) else 110)]
     begins = [i for i, line in enumerate(lines) if line.startswith("Case ")]
@@ -99,7 +99,7 @@ tap.ok("\033[K" in run.stdout and "case 6 of 6, step 1 of 1: about " in run.stdo
 
 extreme = (f"{unchecked}size = small\nprecision = fp32\nsteps = 2\nlayers = 2\nhidden = 64\nffn = 80\nheads = 4\n"
            "kv_heads = 2\nvocabulary = 125\nsequence = 64\nglobal_batch = 4\nlearning_rate = 10\n")
-case = results(alone(deck_file(extreme)))[0]            # in double the second norm is 2e18
+case = results(alone(deck_file(extreme)))[0]            # computed in double, the second norm is 2e18
 tap.ok(not case["passed"] and case["gradient_norms"][1] is None
        and "step 1 is above 1.6e7" in case["fail_reasons"][0] and "beyond the exact sum" in case["fail_reasons"][0],
        "a gradient norm that the exact sum cannot hold is called that", case["fail_reasons"])

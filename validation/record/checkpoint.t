@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checkpoints that are damaged, killed while they are written, or have no room: a load is refused or right, and never a
-part of one. 200 changes, 40 kills, three full disks; marked long, ten times as many."""
+"""Damaged checkpoints, kills during saves, and full disks: a load is refused or right, and never loads a part. 200
+changes, 40 kills, three full disks; ten times as many in the long test."""
 
 import os
 import random
@@ -28,7 +28,7 @@ TIMES = 10 if LONG else 1
 
 
 def load(checkpoint, deck=LOADS, files=None):
-    """One rank that loads it: status, output and errors."""
+    """Loads the checkpoint on one rank. Returns status, output and errors."""
     place = Place(deck)
     os.symlink(checkpoint, place.file("ck"))
     limit = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))) if files else None
@@ -77,7 +77,7 @@ def replace(draw, folder, other):
 
 
 def change(number, whole, other, right):
-    """Changes a copy at random; returns what was done, whether it was refused, and what is wrong."""
+    """Changes a copy at random. Returns what was done, whether the load was refused, and what is wrong."""
     draw, folder = random.Random(number), tempfile.mkdtemp()
     shutil.copytree(whole, folder, dirs_exist_ok=True)
     way = (flip, flip, flip, cut, swap, remove, replace)[number % 7]
@@ -118,7 +118,7 @@ def refusals(tap, saved):
 
 
 def kill(number):
-    """Kills a run of many saves; returns how many were said, and what is wrong."""
+    """Kills a run with many saves. Returns the number of printed saves, and what is wrong."""
     draw, place = random.Random(number), Place(SAVES.replace("steps = 4", "steps = 4000"))
     run = place.start(2)
     place.wait_for("Global Checkpoint Save", run)
@@ -144,7 +144,7 @@ def kills(tap):
 
 
 def stop(tap):
-    """A run that is asked to stop saves what it has."""
+    """A run that is asked to stop must save its state."""
     place = Place(SAVES.replace("steps = 4", "steps = 4000").replace("checkpoint_every = 2\n", ""))
     run = place.start(2)
     place.wait_for("global_step: 20 |", run)
@@ -157,7 +157,7 @@ def stop(tap):
 
 
 def full_disks(tap, saved):
-    """Room for nothing, for one of two checkpoints, and for the files of the second but not for its index."""
+    """Tries disks with space for less than one checkpoint, for one of two, and for the second without its index."""
     if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
         return tap.ok(True, "full disks # SKIP nothing can be mounted here")
     script = 'mount -t tmpfs -o size="$1"k none ck && "$2" deck.dat >out 2>err; status=$?; cp -a ck kept; exit $status'
@@ -181,7 +181,7 @@ def full_disks(tap, saved):
 
 
 def view(tap, saved):
-    """Parameters that are put together by another program have the sums of the index."""
+    """The parameters in the view must have the sums of the index."""
     output = os.path.join(saved, "view.h5")
     done = subprocess.run(["validation/checkpoint_view.py", os.path.join(saved, "step-00000004"), "-o", output],
                           capture_output=True, text=True, check=False)

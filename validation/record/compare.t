@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""compare.py: words and statuses of invented launches, how often intervals hold the true ratio, and records that differ
-by a factor; validate.py --csv. The long part compares launches of one deck on all cores and on half of them. TAP."""
+"""Tests compare.py (words and statuses of invented launches, how often intervals contain the true ratio, scaled
+records) and validate.py --csv. The long test compares launches of one deck on all cores and on half of them. TAP."""
 
 import argparse
 import contextlib
@@ -40,7 +40,7 @@ def launch(work, speed, stall=1.0, wrong=""):
 
 
 def side(name, **cases):
-    """Of each workload: speeds of its launches, or launches' arguments."""
+    """Returns a side. cases: for each workload the speeds of its launches, or the arguments of launch()."""
     works = {workload: {name: 1 for name in views.WORK} | {"workload": workload} for workload in cases}
     return sides.Side(name, {}, {(tuple(work.values()), 0): [
         launch(work, *(value if isinstance(value, tuple) else (value,))) for value in cases[workload]]
@@ -49,7 +49,7 @@ def side(name, **cases):
 
 REFERENCE = (99.5, 100, 100.5)
 FASTER, AS_FAST, UNDECIDED, SLOWER = ([factor * x for x in REFERENCE] for factor in (1.1, 1, 0.95, 0.85))
-# Launches of the candidate, its word, and a note.
+# Launches of the candidate, the expected word, and a note.
 WORDS = (
     (FASTER, "FASTER", ""), (AS_FAST, "AS FAST", ""), (SLOWER, "SLOWER", ""),
     (UNDECIDED, "UNDECIDED", "too near to the 5 % allowed"), ([97, 96, 98], "UNDECIDED", "runs a side would decide"),
@@ -57,7 +57,7 @@ WORDS = (
     ([110, 100, 91], "UNDECIDED", "--between 0.02 is too small: these runs deviate by 6.7 %"),
     ([(100,), (100, 1, "NOT VALID: spread 2"), (101,)], "NOT COMPARABLE", "offer: 1 of 3 NOT VALID: spread 2"),
 )
-# Cases of the candidate, its word as a whole and the status.
+# Cases of the candidate, the expected word of the whole, and the status.
 WHOLES = (
     ({"a": FASTER, "b": FASTER}, "FASTER", 0), ({"a": FASTER, "b": AS_FAST}, "AS FAST", 0),
     ({"a": FASTER, "b": UNDECIDED}, "UNDECIDED", 4), ({"a": SLOWER, "b": UNDECIDED}, "SLOWER", 1),
@@ -87,8 +87,8 @@ def words(tap):
 
 
 def history(tap):
-    """By hand: earlier logs 0, 0.1 and 0.2 deviate by 0.1 with 2 degrees; runs 0 and 0.1 against 0.3 add 1 degree and
-    squares of 0.005: s^2 = (2 x 0.01 + 0.005) / 3, and Student's t of 3 degrees is 3.182446 at 97.5 %."""
+    """Computed by hand: earlier logs 0, 0.1 and 0.2 deviate by 0.1 with 2 degrees. Runs 0 and 0.1 against 0.3 add 1
+    degree and squares of 0.005: s^2 = (2 x 0.01 + 0.005) / 3. Student's t of 3 degrees is 3.182446 at 97.5 %."""
     base, earlier = (side(name, a=np.exp(logs)) for name, logs in (("base", [0, 0.1]), ("history", [0, 0.1, 0.2])))
     (key, launches), = base.cases.items()
     base.records[launches[0].record] = "a.h5"
@@ -109,7 +109,7 @@ def history(tap):
 
 
 def simulate(deviation, ratio, seed):
-    """Intervals of 3 + 3 launches with that true ratio and deviation between runs."""
+    """Returns intervals of 3 + 3 launches with this true ratio and deviation between runs."""
     draws = np.random.default_rng(seed).normal(0, deviation, (DRAWS, 2, 3))
     return [ratios.interval(first, second + math.log(ratio), ratios.prior_of(0.02)) for first, second in draws]
 
@@ -128,14 +128,14 @@ def coverage(tap):
 
 
 def run(*arguments):
-    """compare.py's status and what it printed."""
+    """Returns compare.py's status and output."""
     sys.argv, out = ["compare.py", *arguments], io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         status = compare.main()
     return status, out.getvalue()
 
 
-# What is compared with the folder base, the status, and what is printed.
+# Arguments after the folder base, the expected status, and the expected output.
 SIDES = (
     (["same"], 0, "AS FAST: same against base: 2 cases: 2 AS FAST; geometric mean 1.0"),
     (["same", "slow"], 1, "SLOWER: slow against base: 2 cases: 2 SLOWER; geometric mean 0.8"),
@@ -152,7 +152,7 @@ SIDES = (
 
 
 def records(tap, sample):
-    """Launches of two cases of invented results, in which everything takes so many times as long."""
+    """Tests invented launches of two cases, in which everything takes a factor longer."""
     for path, factor, *cases in (("base/0", 1, 1, 7), ("base/1", 1.001, 1, 7), ("same/0", 1.0005, 1, 7),
                                  ("same/1", 1.0006, 1, 7), ("slow/0", 1.2, 1, 7), ("far/0", 0.951, 1, 7),
                                  ("far/1", 1.149, 1, 7), ("twice/0", 1, 1, 7), ("one", 0.8, 7),
@@ -193,7 +193,7 @@ def spreadsheets(tap, sample):
     spent = [case["ranks/rank_seconds"][case.settings["warmup"]:].sum(axis=0) for case in cases]
     forward, shard = (np.concatenate([case["rank_sums/" + table][:, column] for case in cases]).tolist()
                       for table, column in (("phase_seconds", 2), ("transfer_bytes", 3)))
-    tap.ok(len(found["cases"]) == len(cases) + 1        # one was skipped
+    tap.ok(len(found["cases"]) == len(cases) + 1        # one case was skipped
            and column("cases", "mean_seconds") == [case["results/mean_seconds"] for case in cases]
            and column("steps", "step_seconds") == [x for case in cases for x in case["steps/step_seconds"]]
            and column("ranks", "rank_seconds") == np.concatenate(spent).tolist()
@@ -207,7 +207,7 @@ DECK = ("a test\nof comparisons\n" + SHAPE + "[llama3.1-8b]\nwarmup = 5\nsteps =
 
 
 def launches(count, ranks):
-    """A folder with so many VALID launches, or fewer if other programs disturb too many."""
+    """Returns a folder with this many VALID launches, or fewer if other programs disturb too many."""
     place = runs.Place(DECK)
     for number in range(10 * count):
         place.run(ranks)

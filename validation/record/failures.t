@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A run whose disk is full, or for which the k-th call fails that writes: no crash, no success that is none, one line
-that says what failed, and the earlier record as it was. Marked long, every k and 50 sizes of the disk."""
+"""A run on a full disk, or a run whose k-th writing call fails: it must not crash or claim success. One line says what
+failed, and the earlier record is unchanged. The long test tries every k and 50 sizes of the disk."""
 
 import errno
 import os
@@ -15,7 +15,7 @@ NO_SPACE = "No space left on device"
 
 
 def judge(place, status, text, error, old):
-    """Sentences that say what is wrong."""
+    """Yields sentences that say what is wrong."""
     if status not in (0, 2, 87):
         yield f"status {status}"
     said = [line for line in error.splitlines() if "cannot" in line or "HDF5 failed" in line or "could not" in line]
@@ -32,7 +32,7 @@ def judge(place, status, text, error, old):
 
 
 def fail_call(call, k, shim, old):
-    """Status, and what is wrong."""
+    """Returns the status, and what is wrong."""
     place = Place(DECK)
     with open(place.file("gsw.h5"), "wb") as file:
         file.write(old)
@@ -43,7 +43,7 @@ def fail_call(call, k, shim, old):
 
 
 def fail_calls(tap, shim, old):
-    """Each k until a run comes to its end; of HDF5's hundreds of calls some, unless there is time."""
+    """Tries each k until a run succeeds. HDF5 makes hundreds of calls, so it tries only some of them."""
     wrong, failed = [], 0
     for call in CALLS:
         k, status = 1, 87
@@ -57,7 +57,7 @@ def fail_calls(tap, shim, old):
 
 
 def fill_disks(tap):
-    """On a disk of so many pages; the program's output goes elsewhere."""
+    """Runs on disks of these numbers of pages. The program's output goes elsewhere."""
     sizes = range(4, 404, 8) if LONG else (4, 60, 400)
     script = 'mount -t tmpfs -o size="$1"k none "$2" && cp deck.dat "$2" && cd "$2" && ' \
              '"$3" deck.dat >"$4/out" 2>"$4/err"; status=$?; cp -a "$2"/. "$4"; exit $status'
@@ -78,7 +78,7 @@ def fill_disks(tap):
 
 
 def full_output(tap):
-    """Nobody reads the report: that is no success, and the record is there."""
+    """A report that cannot be written is no success, but the record must exist."""
     place = Place(DECK)
     with open("/dev/full", "w", encoding="utf-8") as full:
         done = subprocess.run([XGSW, "deck.dat"], cwd=place.path, stdout=full, stderr=subprocess.PIPE, text=True,
@@ -89,7 +89,7 @@ def full_output(tap):
 
 
 def names(tap):
-    """Three runs, and two at once."""
+    """Tests three runs in a row, and two at once."""
     place = Place(DECK)
     for _ in range(3):
         place.run(0)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""kill -9 at named points and at random times: every printed step is left, every record can be read, the earlier
-record is whole. 20 kills on 2 ranks; marked long, 1,000 on 2 and 4."""
+"""kill -9 at named points and at random times: no printed step is lost, every record can be read, and the earlier
+record is complete. 20 kills on 2 ranks; in the long test 1,000 on 2 and 4."""
 
 import contextlib
 import fcntl
@@ -19,14 +19,14 @@ KILLS = 1000 if LONG else 20
 
 
 def plan(number, draw):
-    """A point, or none: then a moment, in seconds from the first line that is printed."""
+    """Returns a point and None, or None and a moment in seconds after the first printed line."""
     if number % 4 == 3:
         return None, draw.uniform(0.0, 0.4)
     return POINTS[number * 3 // 4 % len(POINTS)].format(draw.randint(1, 28)), None
 
 
 def kill(number, shim, old):
-    """Where, the number of steps that were printed, and what is lost."""
+    """Returns the place of the kill, the number of printed steps, and what is lost."""
     draw = random.Random(number)
     point, moment = plan(number, draw)
     place = Place()
@@ -51,7 +51,7 @@ def kill(number, shim, old):
 
 
 def check_living(tap):
-    """A journal that a run has locked is not recovered."""
+    """A journal that a run has locked must not be recovered."""
     place, said = Place(), "nothing"
     with open(place.file("gsw.h5.journal"), "wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

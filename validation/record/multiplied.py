@@ -1,12 +1,12 @@
-"""Makes a record of many ranks and cases from the first case of a small real one: its tables are tiled, with noise, a
-GPU that is slow and a node that is a little slow. Nodes have eight GPUs, whose samples and names are invented."""
+"""Makes a record of many ranks and cases from the first case of a small real record. Tiles its tables and adds noise,
+one slow GPU and one slightly slow node. Nodes have eight GPUs, whose samples and names are invented."""
 
 from dataclasses import asdict
 
 import h5py
 import numpy as np
 
-import runs  # noqa: F401: it finds validate
+import runs  # noqa: F401: lets Python find validate
 from validate import formulas, machine, placement, rules, slow
 from validate.record import read_record
 
@@ -30,7 +30,7 @@ def put_provenance(p, ranks):
 
 
 def put_tables(v, s, slow_rank, slow_node, random):
-    """Own computing of each rank with noise; the others wait for the slowest in the sum of gradients."""
+    """Gives each rank its own computing with noise. The others wait for the slowest in the sum of gradients."""
     shape = len(v["steps/step"]), s["ranks"]
     tables = {name: np.resize(np.median(v["ranks/" + name], axis=0), shape) for name in slow.TABLES}
     waits = sum(tables["exposed_" + axis] for axis in slow.EXPOSED)
@@ -53,7 +53,7 @@ def put_tables(v, s, slow_rank, slow_node, random):
 
 
 def put_sums(v, computed, window):
-    """Rank 0's sums for all ranks; those of phases and operations become the seconds that each rank computed."""
+    """Copies rank 0's sums to all ranks. Scales those of phases and operations to each rank's computing time."""
     ranks = len(computed)
     for name in (path for path in v if path.startswith("rank_sums/") and path != "rank_sums/axis"):
         v[name] = np.resize(v[name], (ranks, *v[name].shape[1:]))
@@ -84,8 +84,8 @@ def put_samples(v, ranks, slow_rank, random, window):
 
 
 def judge(case, slow_rank, began):
-    """Results that follow from the tables; the slow rank is named, and the speed expected was higher. Returns when the
-    case ended."""
+    """Sets the results that follow from the tables. Names the slow rank, and expects a higher speed than the case has.
+    Returns the time at which the case ended."""
     v, s, seconds = case.values, case.settings, case.measured
     tokens, nodes, results = s["sequence"] * s["global_batch"], s["ranks"] // GPUS, formulas.speed(s, DEVICE, seconds)
     results, within = asdict(results), ["tensor"] * (s["tensor"] > 1)
@@ -109,7 +109,7 @@ def judge(case, slow_rank, began):
 
 
 def stored(value):
-    """Text as records have it."""
+    """Returns text in the form in which records store it."""
     texts = isinstance(value, str) or isinstance(value, list) and value and isinstance(value[0], str)
     return np.array(value).astype("S") if texts else value
 

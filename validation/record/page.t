@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The page of a record: its numbers are the record's, its word is the worst, it names a slow GPU among 512, it loads
-nothing. Marked long, headless Chromium draws it. TAP."""
+"""The page of a record has the record's numbers and the worst word, names a slow GPU among 512, and loads nothing. In
+the long test headless Chromium draws it. TAP."""
 
 import html
 import os
@@ -27,7 +27,7 @@ FOREIGN = re.compile(r"<script|<link|<iframe|\bsrc\s*=|https?:|url\((?!#)|@impor
 
 
 def write(*arguments):
-    """Status, output, and the page that it names."""
+    """Returns status and output of page.py, and the page that it names."""
     done = subprocess.run([SCRIPT, *arguments], capture_output=True, text=True, check=False)
     name = done.stdout.split(": ")[0]
     text = open(name, encoding="utf-8").read() if os.path.exists(name) else ""
@@ -35,12 +35,12 @@ def write(*arguments):
 
 
 def words(text):
-    """What one reads of a page, pictures included."""
+    """Returns the text that a reader sees on a page, including pictures."""
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<style.*?</style>|<[^>]*>", " ", text, flags=re.DOTALL)))
 
 
 def is_number(text, value):
-    """Is it this value with three digits, and ms or s?"""
+    """Returns whether the text is this value with three digits, possibly in ms or s."""
     found = re.match(r"([\d.]+)(ms|s)?$", re.sub(r"\s", "", text))
     return bool(found) and abs(float(found[1]) * (1e-3 if found[2] == "ms" else 1) / value - 1) < 0.005
 
@@ -59,7 +59,7 @@ def check_numbers(tap, record, text):
 
 
 def recover(record):
-    """Leaves of the last case what a journal would."""
+    """Reduces the last case to what a journal would leave of it."""
     case = record.cases[-1]
     kept = {"steps/step", "steps/step_seconds", "steps/losses", "results/completed", "results/invalid_reasons"}
     case.values = {path: value for path, value in case.values.items() if path in kept}
@@ -80,7 +80,7 @@ def set_last(**settings):
     return lambda record: record.cases[-1].settings.update(settings)
 
 
-# Each is made of a sound record by the changes up to it, from the best word to the worst.
+# From the best word to the worst. Each record is a sound one with all changes up to its line.
 WORDS = (("NOTHING TRAINED", (skip,)), ("VALID", ()), ("NOT VALID", (set_last(validity="NOT VALID"),)),
          ("ACCEPTED", (set_all(acceptance="ACCEPTED"),)),
          ("NOT ACCEPTED", (set_last(acceptance="NOT ACCEPTED", verdict="SKIPPED", skipped="needs 64 ranks"),)),
@@ -141,7 +141,7 @@ def check_rounding(tap):
 def check_many(tap, place, path):
     many, name = place.file("many.h5"), "nid100023 GPU 5"
     multiplied.multiply(path, many, 512, 2, 189, 46)
-    bus = ", bus 00000000:15:00.0"    # of the sixth GPU of a node
+    bus = ", bus 00000000:15:00.0"    # the sixth GPU of a node
     status, said, text = write(many)
     box, tiles = text[text.index('<div class="box') : text.index("<h2>")].split('<div class="tiles"')
     tap.ok(status == 0 and name + bus in words(box) and f"1 of 512 rank 189, {name}{bus}" in words(tiles),
@@ -165,7 +165,7 @@ def check_chromium(tap, place, path):
     if not program or not LONG:
         tap.ok(True, f"Chromium draws and prints it # SKIP {'it is marked long' if program else 'no chromium here'}")
         return
-    # Its own script takes the picture, so it must run scripts; the page's policy (CSP) forbids them there.
+    # Chromium must run scripts, because it takes the picture by one. The page's policy (CSP) forbids its own scripts.
     for how in ("--screenshot --window-size=1200,3000", "--screenshot --window-size=400,3000", "--print-to-pdf"):
         out = place.file("drawn.png" if "shot" in how else "drawn.pdf")
         words = how.replace("--screenshot", f"--screenshot={out}").replace("to-pdf", f"to-pdf={out}").split()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The run rules, derived from records of which each breaks one (units/bench/rules.c): what the program says of it and
-what validate.py finds are the same, and a record that is called VALID all the same is found out. TAP."""
+"""The run rules, on records that each break one rule (units/bench/rules.c): validate.py finds what the program says,
+and detects a record that is wrongly called VALID. TAP."""
 
 import os
 import subprocess

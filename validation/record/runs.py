@@ -1,5 +1,5 @@
-"""What the tests of kills, stops and full disks share: a small deck, runs of it in folders of their own, and what of a
-run can be lost."""
+"""Shared parts of the tests of kills, stops and full disks: a small deck, runs of it in separate folders, and a check
+of what a run lost."""
 
 import contextlib
 import glob
@@ -43,7 +43,7 @@ def ranks_of(run):
 
 
 class Place:
-    """A folder with a deck, in which runs leave records."""
+    """A folder with a deck. Runs in it leave records there."""
 
     def __init__(self, deck=SMALL):
         self.path = tempfile.mkdtemp(prefix="xgsw-runs-")
@@ -57,7 +57,7 @@ class Place:
         return sorted(name for name in os.listdir(self.path) if name.endswith(end))
 
     def start(self, ranks, shim=None, **more):
-        """mpirun, or without ranks the program; its process group is its own, its output goes to the file out."""
+        """Starts mpirun, or the program alone if ranks is 0, in a new process group. Output goes to the file out."""
         command = ["run/local", "-q", "-n", str(ranks), "-x"] if ranks else []
         command[:1] = [os.path.join(TOP, command[0])] if ranks else []
         environment = dict(os.environ, OMP_NUM_THREADS="1", **more)
@@ -68,12 +68,12 @@ class Place:
                                     stderr=err, start_new_session=True)
 
     def run(self, ranks, shim=None, **more):
-        """To its end: status, output, errors."""
+        """Runs to the end. Returns status, output and errors."""
         status = self.start(ranks, shim, **more).wait(timeout=120)
         return status, self.text("out"), self.text("err")
 
     def wait_for(self, words, run):
-        """Until the output has them, or the run has ended."""
+        """Waits until the output contains the words or the run has finished."""
         while words not in self.text("out") and run.poll() is None:
             time.sleep(0.005)
 
@@ -90,12 +90,12 @@ class Place:
 
 
 def shim_path(name):
-    """Returns the path of the library that make built of validation/NAME.c, to be preloaded."""
+    """Returns the path of the preloadable library that make built from validation/NAME.c."""
     return os.path.join(TOP, os.environ.get("BUILD", "build/mpicc"), "shims", name + ".so")
 
 
 def printed_steps(text):
-    """(case, step) -> the loss, as it was printed."""
+    """Returns (case, step) -> the loss as it was printed."""
     steps, case = {}, 0
     for line in text.splitlines():
         begins, step = CASE.match(line), STEP.search(line)
@@ -107,13 +107,13 @@ def printed_steps(text):
 
 
 def recorded_steps(path):
-    """(case, step) -> the loss of a record, as it is printed."""
+    """Returns (case, step) -> the loss of a record, in the printed form."""
     return {(case.settings["case"], step): f"{loss:.6f}" for case in read_record(path).cases if case.ran
             for step, loss in enumerate(case["steps/losses"]) if loss == loss}
 
 
 def lost(place, text, old=None):
-    """What a run that ended anyhow should have left and has not: sentences."""
+    """Yields a sentence on each thing that a run should have left and did not, however it finished."""
     found = {}
     for name in place.names(".h5"):
         try:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes a record as of a machine on which everything takes FACTOR times as long, for tests of comparisons:
+"""Writes a copy of a record in which everything takes FACTOR times as long, for tests of comparisons:
 
     validation/record/scaled.py OLD.h5 NEW.h5 FACTOR [CASE...]
 
-validate.py finds nothing wrong with it if the old one is sound and nothing is expected of its cases. Of the cases, by
-number, only those named are kept if some are."""
+The copy is sound if the old record is sound and its cases expect no speed. Case numbers select the cases of the copy.
+"""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ from validate.record import read_case  # noqa: E402
 
 
 def scale_case(group, factor):
-    """Times by their units; what follows from a peak or is a number of days by the formulas."""
+    """Scales times by their units. Recomputes the numbers that follow from a peak, and the numbers of days."""
     def visit(_, item):
         units = item.attrs.get("units", b"-") if isinstance(item, h5py.Dataset) else b"-"
         power = {b"s": 1, b"d": 1}.get(units.encode() if isinstance(units, str) else units, 0)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""validate.py --deck-with: the program that wrote a record resolves its deck to the recorded settings, and a setting
-that differs is named. And the table of fields is what the program prints. TAP."""
+"""validate.py --deck-with: the program that wrote a record resolves its deck to the recorded settings, and every other
+setting is named. Also, the table of fields is what the program prints. TAP."""
 
 import os
 import subprocess
@@ -12,8 +12,8 @@ from validate.findings import Findings
 from validate.record import read_record
 
 SCRIPT = os.path.join(runs.TOP, "validation", "validate.py")
-# backend = auto, a sweep of which a part is left out, repeats, a word as seed, rules that fill in what is not given,
-# and a case that is SKIPPED.
+# backend = auto, a sweep that omits some combinations, repeats, a word as seed, rules that fill in missing keys, and a
+# case that is SKIPPED.
 DECK = """a deck
 to be resolved anew
 check = off
@@ -43,14 +43,14 @@ def spoilt(value):
 
 
 def differences(record):
-    """Sentences about the record as a whole and about its cases."""
+    """Returns sentences about the whole record and about its cases."""
     whole, of_case = Findings(), {case.name: Findings() for case in record.cases}
     resolved.check(runs.XGSW, record, of_case, whole)
     return [sentence for f in (whole, *of_case.values()) for sentence in f.sentences]
 
 
 def is_named(record, case, name):
-    """Is another value of the setting found?"""
+    """Returns whether another value of the setting is found."""
     kept = case.settings.get(name)
     case.settings[name] = spoilt(kept)
     sentences = differences(record)
@@ -59,7 +59,7 @@ def is_named(record, case, name):
 
 
 def every_setting(tap, record):
-    """Each setting of a case that ran, but for those that say which case it is or what machine it ran on."""
+    """Tests each setting of a case that ran, except those that identify the case or depend on the machine."""
     case = record.cases[0]
     other = {"case", "backend", "backend_reason", "verdict", "validity", "rules", "acceptance", "not_accepted",
              "expected_tokens_per_second", "NX_class", "default"}

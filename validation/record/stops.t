@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A run that is asked to stop comes to an end between two steps, with a record of what there is and status 75,
-however it is asked. Marked long, 100 times each way."""
+"""A run that is asked to stop finishes between two steps, with a record of its steps and status 75, however it is
+asked. The long test tries each way 100 times."""
 
 import os
 import re
@@ -30,8 +30,8 @@ def to_group(run, number):
     os.killpg(run.pid, number)
 
 
-# Description, ranks, who is asked, by which signal, and does mpirun let the ranks end? Asked by SIGTERM or SIGINT it
-# kills them a second later and ends with a status of its own.
+# Description, ranks, recipient, signal, and whether mpirun lets the ranks finish. After SIGTERM or SIGINT, mpirun kills
+# the ranks a second later and returns its own status.
 WAYS = (("SIGTERM to the last rank", 2, to_ranks(slice(1, 2)), signal.SIGTERM, True),
         ("SIGUSR1 to mpirun", 2, to_launcher, signal.SIGUSR1, True),
         ("SIGTERM to mpirun", 2, to_launcher, signal.SIGTERM, False),
@@ -44,7 +44,7 @@ def alive(processes):
 
 
 def left(processes):
-    """Those that live a second after the end."""
+    """Returns the processes that still live a second after the end."""
     for _ in range(100):
         if not alive(processes):
             break
@@ -53,7 +53,7 @@ def left(processes):
 
 
 def validate(place):
-    """Beside an output that ends where a kill between record and result line would end it."""
+    """Compares the record with an output that ends where a kill between record and result line would cut it."""
     with open(place.file("cut"), "w", encoding="utf-8") as file:
         file.write(place.text("out").split("XGSW_RESULT")[0])
     done = subprocess.run([VALIDATE, place.file("gsw.h5"), "--log", file.name], capture_output=True, text=True,
@@ -62,7 +62,7 @@ def validate(place):
 
 
 def stop(way):
-    """Sentences that say what is wrong."""
+    """Returns sentences that say what is wrong."""
     _, ranks, ask, number, gracefully = way
     place = Place(DECK)
     run = place.start(ranks)
@@ -90,7 +90,7 @@ def stop(way):
 
 
 def limits(tap):
-    """time_limit and the launcher's, both some seconds away; and one that has passed before the first case."""
+    """Tests time_limit and the launcher's limit, some seconds away, and a limit that passed before the first case."""
     for name, deck in (("time_limit", DECK.replace("check = off", "check = off\ntime_limit = 2")),
                        ("the end of the job", DECK)):
         place = Place(deck)
@@ -106,15 +106,15 @@ def limits(tap):
     place.close()
 
 
-# Description, ranks, keys of the deck, and what is printed when it is time to stop: before the first timed step there
-# are no times, no paces, no energy; the operations of a first check were compared, whatever follows.
+# Description, ranks, keys of the deck, and the output at which to stop. Before the first timed step there are no times,
+# paces or energy. The operations of a first check were compared in any case.
 EARLY = (("in the check before the steps", 2, {"check": "model", "steps": "5000"}, "Case 1 "),
          ("in the warm-up", 2, {"check": "off", "warmup": "5000", "steps": "10"}, " global_step: 20 "),
          ("in the timed steps of check = full", 0, {"check": "full", "steps": "5000"}, " global_step: 20 "))
 
 
 def stop_early(ranks, keys, words):
-    """Status, what validate.py says of it, and the output."""
+    """Returns the status, validate.py's status and output, and the output of the run."""
     body = "".join(f"{key} = {value}\n" for key, value in keys.items())
     place = Place("a test\nof stops\n" + SHAPE.format(64).replace("check = off\n", "") + body + "[llama3.1-8b]\n")
     run = place.start(ranks)

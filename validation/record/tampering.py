@@ -1,4 +1,4 @@
-"""Ways to spoil a record, each with a word that validate.py must then say. A file is open when they are applied."""
+"""Ways to spoil an open record, each with a word that validate.py must then print."""
 
 CASE = "case_0002"
 EXPERTS = "case_0006"
@@ -7,7 +7,7 @@ LAST = CASE + "/steps/learning_rates"
 
 
 def scale(path, factor=1 + 1e-9, index=()):
-    """A printed number changed in its tenth digit."""
+    """Changes a number in its tenth digit."""
 
     def apply(file):
         file[path][index] = file[path][index] * factor
@@ -61,7 +61,7 @@ def put_only(path, entry):
 
 REAL_RESULTS = """mean_seconds median_seconds p95_seconds minimum_seconds maximum_seconds recipe_seconds
     tokens_per_second tokens_per_second_per_gpu tflops_per_gpu recipe_mfu model_mfu days_per_trillion_tokens""".split()
-# What is said of a setting, and which settings these are.
+# Word that validate.py prints -> the settings for which it prints it.
 INTEGER_SETTINGS = {
     "flops": "layers hidden ffn kv_heads vocabulary", "hidden": "heads head_dim", "tokens": "sequence",
     "padded_vocabulary": "padded_vocabulary", "ranks": "tensor context shard data pipeline ranks",
@@ -164,7 +164,7 @@ def of_faults():
 
 
 def of_rules():
-    """Rules that a VALID record breaks; record/rules.t has them all."""
+    """Changes by which a VALID record breaks a rule. record/rules.t has all rules."""
     r = CASE + "/results/"
     yield "other run rules", setting("rules", "xgsw-0"), "judged by the run rules xgsw-0"
     yield "no run rules", lambda file: file[CASE].attrs.__delitem__("rules"), "the run rules without a version"
@@ -178,7 +178,7 @@ def of_rules():
 
 
 def cut_samples(case, keep):
-    """Leaves of all samples those whose rank and number in it are to be kept."""
+    """Keeps the samples for which keep(rank, number in the rank) is true."""
 
     def apply(file):
         group = file[case]["samples"]
@@ -210,7 +210,7 @@ def of_witnesses():
 
 
 def of_drawings():
-    """Numbers that drawings of a run need: of rank 0, which has them elsewhere, too, and of another."""
+    """Numbers that drawings of a run need: of rank 0, which are also elsewhere in the record, and of another rank."""
     for path, row, value, word in (
             ("rank", 3, 9, "rank_sums/rank"), ("axis", 3, b"x", "axes of rank_sums"),
             ("idle_seconds", 0, 9, "idle_seconds of rank 0"), ("idle_seconds", 3, 1e3, "idle_seconds are"),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""validate.py against records of invented results: a sound one passes, a spoilt one fails and says why. TAP."""
+"""validate.py on records of invented results: a sound one passes; a spoilt one fails, and the output says why. TAP."""
 
 import glob
 import hashlib
@@ -46,7 +46,7 @@ def report(holds, description, detail=""):
 
 
 def find_program():
-    """The unit test of the record, which can write a sample."""
+    """Returns the unit test of the record, which can write a sample."""
     root = os.path.dirname(VALIDATION)
     builds = [os.environ[name] for name in ("BUILD",) if name in os.environ] + sorted(
         glob.glob(os.path.join(root, "build", "*"))
@@ -72,7 +72,7 @@ def last(output):
 
 
 def expect(description, status, words, *arguments, **more):
-    """The script's status, and words that its output must have."""
+    """Tests the script's status, and the words that its output must contain."""
     code, output = validate(*arguments, **more)
     absent = [word for word in words if word not in output]
     begins = {0: "PASSED: ", 1: "FAILED: "}
@@ -100,7 +100,7 @@ def sound_records(sample, failed):
 
 
 def findings(path):
-    """All sentences about a record."""
+    """Returns all sentences about a record."""
     try:
         whole, of_case = checks.check_all(read_record(path))
     except Unreadable as error:
@@ -116,7 +116,7 @@ def spoilt_records(folder, sample):
 
 
 def devices(folder, sample):
-    """A record has all of NVML's reasons; throttling are those that the program counts as such."""
+    """A record has all reasons of NVML. Only those that the program counts as throttling are throttling."""
     source = os.path.join(os.path.dirname(VALIDATION), "src", "machine", "cuda", "device", "nvml.c")
     with open(source, encoding="utf-8") as file:
         rows = re.findall(r'{ (0x[0-9a-f]+), true, "([^"]+)" }', file.read())
@@ -135,7 +135,7 @@ def devices(folder, sample):
 
 
 def expectations(sample):
-    """What is expected of a device is its own cell's, found by whole words of its name."""
+    """The expected speed of a device is that of its cell, found by whole words of its name."""
     case = next(case for case in read_record(sample).cases if case.name == "case_0002")
     case.settings.update(expect="reference", recipe_layout=True)
     rows = [dict(row) for row in reference.read_cells(CELLS) if not reference.differences(case, row)]
@@ -149,11 +149,11 @@ def expectations(sample):
         report(holds, f"what is expected of {device}", f"{found} times the cell of H100")
 
 
-SAMPLE_ENDS = 4102617600  # seconds of 1970: a day after the sample's run began
+SAMPLE_ENDS = 4102617600  # seconds since 1970: a day after the sample's run began
 
 
 def readers(folder, sample):
-    """Who closes the pipe early has seen enough; who recovers twice is told so."""
+    """A reader may close the pipe early. A second recovery of a journal is refused with a message."""
     reader = subprocess.run(f"{SCRIPT} {sample} | head -n 1", shell=True, capture_output=True, text=True, check=False)
     report(reader.stderr == "" and "written" in reader.stdout, "a reader of one line", reader.stderr)
     journal = os.path.join(folder, "a.h5.journal")
@@ -177,12 +177,12 @@ def write_cells(folder, change):
 
 
 def of_row(change):
-    """A change of the rows of llama3.1-8b in BF16 on 8 GPUs alone."""
+    """Applies a change only to the rows of llama3.1-8b in BF16 on 8 GPUs."""
     return lambda line: change(line) if "llama3.1-8b,bf16,8," in line else line
 
 
 SLOWER = lambda line: line.replace(",12.27,", ",11.0,")
-# What is done to each line of the table of cells, further arguments, status, and what is said.
+# Description, change of each line of the table of cells, further arguments, status, expected words.
 REFERENCES = (
     ("slower than the reference by more than is allowed fails", SLOWER, ("--tolerance", "0.05"), 1,
      ["11.3% slower than the reference's 11 s", "5.0% allowed"]),
@@ -213,7 +213,7 @@ def references(folder, sample):
 
 
 def write_log(folder, sample, change=lambda item: item, loss="%.6f", end=""):
-    """The lines that a run would have printed for the record; end: its last ones, with its SHA-256 for SHA256."""
+    """Writes the lines that a run would print for the record. end: the last ones; SHA256 stands for the hash."""
     path = os.path.join(folder, "log")
     with h5py.File(sample, "r") as file, open(path, "w", encoding="utf-8") as out:
         for case in (file[name] for name in file if name + "/results" in file):
@@ -261,7 +261,7 @@ def logs(folder, sample):
 
 
 def left_out(folder, sample):
-    """What is left out of a record is a finding, whatever it is compared with."""
+    """A dataset that is missing from a record is a finding, whatever the record is compared with."""
     log = "--log", write_log(folder, sample)
     for path, arguments, word in (("case_0002/results/completed", log, "'results/completed'"),
                                   ("case_0002/steps/losses", log, "'steps/losses'"),
@@ -271,7 +271,7 @@ def left_out(folder, sample):
 
 
 def no_logarithm(folder, sample):
-    """Numbers that have no logarithm give a sentence, no traceback and no warning."""
+    """Numbers without a logarithm give a sentence, no traceback and no warning."""
     path = spoil(folder, sample, "vocabulary", tampering.setting("vocabulary", -5))
     code, output = validate(path)
     report(code == 1 and "Warning" not in output and "FAILED: " in last(output), "a negative vocabulary", output)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What ties a record to its run: the SHA-256 in the last lines and in gsw.verdict, which sha256sum reads; the output of
-the run, also of one that was killed; and a site's own word as seed. TAP."""
+"""What connects a record with its run: the SHA-256 in the last lines and in gsw.verdict, which sha256sum reads; the
+output of the run, even of a killed one; and a word of the site as seed. TAP."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from runs import SMALL, STEP, Place, Tap, read_record, recover, shim_path
 VALIDATE = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "validate.py")
 WORD, NUMBER = "tender-7", 0xA10A1B90     # printf tender-7 | sha256sum
 DECK = SMALL.replace("check = off\n", f"check = off\nseed = {WORD}\n")
-WRITTEN = 2000000000  # seconds of 1970: the last writing of a journal
+WRITTEN = 2000000000  # seconds since 1970: the last write to a journal
 
 
 def validate(place, *arguments):
@@ -29,7 +29,7 @@ def losses(place):
 
 
 def seeds(tap, place):
-    """A word stands for its number, and its losses are no other word's."""
+    """A word gives the losses of its number. Another word gives other losses."""
     own = losses(place)
     for seed, same in ((NUMBER, True), ("tender-8", False)):
         other = Place(DECK.replace(WORD, str(seed)))

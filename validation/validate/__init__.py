@@ -1,1 +1,1 @@
-"""What validate.py is made of. It shares nothing with the program but the record and the published formulas."""
+"""The modules of validate.py. They share nothing with the program except the record and the published formulas."""

@@ -1,4 +1,4 @@
-"""What the deck expects of a case, its repeats and its minutes, recomputed."""
+"""Recomputes the expected speed, the acceptance, the repeats and the minutes of a case."""
 
 import math
 
@@ -6,14 +6,14 @@ import numpy as np
 
 from validate import reference
 
-# Largest over smallest mean of a case's repeats, less 1.
+# Allowed spread: the largest mean of a case's repeats over the smallest, less 1.
 REPEATS_LIMIT = 0.05
 ROUNDING = 1e-12
 
 
 def expected(case, rows):
-    """Tokens/s that the deck expects; not a number: none, or those of a cell that nobody has published
-    for the device."""
+    """Returns the tokens/s that the deck expects. Returns NaN if it expects nothing, or a published speed that does not
+    exist for this layout and device."""
     s = case.settings
     if s["expect"] not in ("none", "reference"):
         return float(s["expect"])
@@ -39,7 +39,7 @@ def check_acceptance(case, rows, f):
 
 
 def repeats_before(case, record):
-    """Means of the case's repeats up to it."""
+    """Returns the finite means of the case's repeats, up to and including this one."""
     s = case.settings
     first = s["case"] - s["repeat"] + 1
     means = [other["results/mean_seconds"] for other in record.cases
@@ -48,7 +48,7 @@ def repeats_before(case, record):
 
 
 def check_repeats(case, record, f):
-    """The last repeat has the spread of all."""
+    """Recomputes the spread of repeats. Only the last repeat records it."""
     last = 1 < case.settings["repeats"] == case.settings["repeat"] and np.isfinite(case["results/mean_seconds"])
     means = repeats_before(case, record) if last else np.array([])
     found = [case["results/repeated"]]
@@ -62,7 +62,7 @@ def check_repeats(case, record, f):
 
 
 def against_soak(case):
-    """What a VALID soak cannot have."""
+    """Yields a reason if a soak was too short to be VALID."""
     if case.settings["minutes"] == "none":
         return
     done = slice(case.settings["warmup"], case["results/completed"])

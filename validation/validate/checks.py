@@ -1,4 +1,4 @@
-"""Recomputes what a record says from its raw numbers, and finds what does not fit together."""
+"""Recomputes the contents of a record from its raw numbers, and finds contradictions."""
 
 from dataclasses import asdict
 
@@ -8,13 +8,13 @@ from validate import accept, formulas, machine, origin, outcome, reference, rule
 from validate.findings import Findings
 from validate.outcome import CHECK
 
-# Minimum, maximum and maximum over ranks copy a double: they must be equal.
+# Minimum, maximum and maximum over ranks copy a double, so they must be equal.
 EXACT = 0.0
 # At most 16 double operations in any order, each off by 2^-53 at most: 2e-15. Reports print 9 digits or more.
 ROUNDING = 1e-12
-# Seconds of a clock that was 0 when the machine started, months ago: 2^-53 of them, some times.
+# Rounding of a clock in seconds: a few times 2^-53 of the months since the machine started.
 CLOCK = 1e-6
-# The program may take its cosine from an FP32 polynomial, good to 3e-7.
+# The program may compute the cosine by an FP32 polynomial with an error of 3e-7.
 COSINE = 1e-6
 
 AXES = ("tensor", "context", "shard", "data", "pipeline")
@@ -50,7 +50,7 @@ def check_steps(case, f):
     done = slice(0, case["results/completed"])
     f.demand((case["steps/step_seconds"][done] > 0).all(), "a step took no time")
     f.same("step_seconds", case["steps/step_seconds"][done], case["ranks/rank_seconds"][done].max(axis=1), EXACT)
-    # Of rank 0: a step begins where the one before it ended, or the pause between them.
+    # On rank 0, a step begins at the end of the previous step or of the pause after it.
     begin = case["steps/begin_seconds"][done]
     end = begin + case["ranks/rank_seconds"][done, 0]
     f.demand(np.allclose(begin[1:], end[:-1] + case["steps/pause_seconds"][done][1:], rtol=ROUNDING, atol=CLOCK),
@@ -64,7 +64,7 @@ def check_steps(case, f):
 
 
 def check_checkpoints(case, f):
-    """A save has its bytes, and its parts take no longer than the whole; steps that pause are those after a save."""
+    """Requires bytes for each save, parts that take no longer than the save, and pauses only after a save."""
     saved = {name.split("/")[1]: case[name] for name in case.values if name.startswith("checkpoints/")}
     parts = np.nan_to_num([saved["sync_seconds"], saved["write_seconds"], saved["seconds"]])
     f.demand((np.diff(parts) >= 0).all() or saved["failed"], "the parts of a save took longer than it")
@@ -91,8 +91,8 @@ def check_experts(case, f):
 
 
 def check_fp8(case, f):
-    """Parts are parts, scales are scales: powers of two, where the deck asks for these; those said of the timed steps
-    are the least and the largest that the tensors had in them, of each kind every third tensor."""
+    """Requires fractions between 0 and 1, and scales that are powers of two unless the deck asks for exact ones. The
+    recorded extremes are those of all tensors of a kind in the timed steps. Every third tensor is of the same kind."""
     values = {name: case[f"fp8/{name}"] for name in FP8}
     kinds = 3 if case.settings["precision"] == "fp8" else 0
     for name, found in values.items():
@@ -111,7 +111,7 @@ def check_fp8(case, f):
 
 def check_speed(case, f):
     exact = ("minimum_seconds", "maximum_seconds")
-    rounding = ROUNDING + len(case.measured) * 2.0**-53     # a sum of so many, each addition off by 2^-53
+    rounding = ROUNDING + len(case.measured) * 2.0**-53     # a sum; each addition is off by 2^-53
     s, device = case.settings, case["results/device"]
     f.demand((s["backend"] == "host") == (device == "host"), f"backend {s['backend']} on the device {device!r}")
     for name, value in asdict(formulas.speed(s, device, case.measured)).items():
@@ -119,13 +119,13 @@ def check_speed(case, f):
     _, source = formulas.peak_of(s, device)
     f.demand(case["results/peak_source"] == source, f"peak_source is {case['results/peak_source']!r}, not {source!r}")
     f.demand(not case["results/model_mfu"] > 1, "model_mfu is above 1: faster than the device can compute")
-    # Of each rank: the slowest ranks of all steps together may be slower than any of them.
+    # Sums per rank: the slowest ranks of all steps together may take longer than any single rank.
     spent = float(np.nansum(case["ranks/rank_seconds"], axis=0).max())
     f.demand(case["results/total_seconds"] >= spent * (1 - ROUNDING), "total_seconds is less than the steps took")
 
 
 def against_fault(case):
-    """A fault may pass only where the check suffered what the timed steps did."""
+    """Yields reasons against PASSED: the same fault must strike the check and the timed steps."""
     if case["results/faults"] == 0:
         yield "its fault never struck"
     if case.settings["check"] == "off":
@@ -136,7 +136,7 @@ def against_fault(case):
 
 
 def against_passed(case):
-    """What a case that PASSED cannot have."""
+    """Yields the facts that contradict PASSED."""
     yield from (f"it has the reason {reason!r}" for reason in case["results/fail_reasons"])
     if case["results/completed"] < max(case.total, case.planned):
         yield f"only {case['results/completed']} of {case.planned} steps finished"
@@ -175,7 +175,7 @@ def check_verdict(case, provenance, f):
 
 
 def check_recovered(case, f):
-    """What a journal has of a case: steps by the clock of rank 0."""
+    """Checks a case from a journal: its steps by the clock of rank 0."""
     s, steps = case.settings, case["steps/step"]
     f.demand(np.array_equal(steps, np.arange(len(steps))), "steps/step does not count the steps from 0")
     f.same("completed", case["results/completed"], len(steps))
@@ -187,7 +187,7 @@ def check_recovered(case, f):
 
 
 def checks_of(case):
-    """Of a case that was stopped there are fewer numbers, of one in a journal only its steps."""
+    """Returns the checks of a case. A stopped case has fewer numbers. A case from a journal has only steps."""
     if case.recovered:
         return (check_settings, check_recovered)
     every = (check_settings, *schema.CHECKS, check_steps, check_checkpoints, check_experts,
@@ -200,7 +200,7 @@ def checks_of(case):
 
 
 def attempt(check, f, *arguments):
-    """What is missing or of the wrong kind is a finding, too. Returns what the check returns, otherwise None."""
+    """Returns what the check returns. Missing values or wrong types become a finding, and the function returns None."""
     try:
         return check(*arguments, f)
     except formulas.NoFormula as error:
@@ -212,7 +212,7 @@ def attempt(check, f, *arguments):
 
 
 def check_case(case, record, f):
-    """Every check of a case that ran."""
+    """Makes every check of a case that ran."""
     for check in checks_of(case):
         attempt(check, f, case)
     if not case.recovered:
@@ -223,7 +223,7 @@ def check_case(case, record, f):
 
 
 def missing(record):
-    """What a run did not come to, in words; none of a run that came to its end."""
+    """Describes what an interrupted run did not reach; empty if the run finished."""
     words = [f"case {case.settings['case']} was interrupted after {case.progress}"
              for case in record.cases if case.interrupted]
     planned = record.root.get("cases_planned", 0)
@@ -233,7 +233,7 @@ def missing(record):
 
 
 def check_root(record, f):
-    """Counts of verdicts, and what a viewer shows first."""
+    """Checks the counts of verdicts, and what a viewer shows first."""
     for word in ("passed", "failed", "skipped", "interrupted"):
         count = sum(case.settings.get("verdict") == word.upper() for case in record.cases)
         f.same(f"number of cases {word}", record.root.get(word, 0 if word == "interrupted" else None), count)
@@ -252,7 +252,7 @@ def check_root(record, f):
 
 
 def check_all(record):
-    """What is wrong with the file as a whole, and with each case by its name; of one that was skipped its settings."""
+    """Returns findings about the whole file, and about each case by name. Checks only settings of skipped cases."""
     whole, of_case = Findings(), {case.name: Findings() for case in record.cases}
     for check in (check_root, origin.check):
         attempt(check, whole, record)
@@ -261,6 +261,6 @@ def check_all(record):
         attempt(schema.check_attributes, f, case)
         if case.ran:
             attempt(check_case, f, case, record)
-        # By the program's own table, whichever the case is compared with.
+        # The acceptance always uses the program's own table.
         attempt(accept.check_acceptance, f, case, reference.read_cells(reference.CELLS))
     return whole, of_case

@@ -1,4 +1,4 @@
-"""A candidate against a baseline: a word for each case, and one for the whole."""
+"""Compares a candidate with a baseline: a word for each case, and one for the whole."""
 
 import math
 import re
@@ -13,19 +13,19 @@ TOO_FEW_RANKS = re.compile(r"SKIPPED: .*needs \d+ ranks, there are \d+")
 
 
 def logs_of(launches):
-    """Log speeds of launches: those by the mean, those by the median."""
+    """Returns the log speeds of launches by the mean, and those by the median."""
     return list(zip(*(launch.logs for launch in launches))) or [(), ()]
 
 
 def earlier_of(history, key, both):
-    """The history's launches of a case with the baseline's layout and device, without those of the sides."""
+    """Returns launches of the history with the baseline's layout and device, except launches of the two sides."""
     where = [(x.facts["layout"], x.facts["device"]) for x in both[0].cases[key]]
     return [x for x in history.cases.get(key, ()) if not (x.wrong or any(x.record in side.records for side in both))
             and (x.facts["layout"], x.facts["device"]) in where]
 
 
 def notes_of(word, intervals, tolerance, earlier):
-    """What a reader must know of the word; earlier: launches of the history, None without one."""
+    """Yields what a reader must know about the word. earlier: launches of the history, or None without one."""
     if word in ("SLOWER", "UNDECIDED") and intervals[1].word(tolerance) != word:
         yield f"{word.lower()} by stalls: the mean, not the median"
     if word == "UNDECIDED":
@@ -45,7 +45,7 @@ def notes_of(word, intervals, tolerance, earlier):
 
 
 def measured(here, there, intervals):
-    """The numbers of a row; here, there: log speeds by mean and median."""
+    """Returns the numbers of a row. here, there: log speeds by mean and median."""
     middle = sum(here[1]) / len(here[1])
     return {**dict(zip(NUMBERS, (*intervals[1].ratios, *intervals[0].ratios))),
             "baseline_tokens_per_second": math.exp(middle),
@@ -54,7 +54,7 @@ def measured(here, there, intervals):
 
 
 def compare_case(both, keys, options, history):
-    """One row of the comparison; numbers that are not there are None."""
+    """Returns one row of the comparison. Missing numbers are None."""
     key, wrong = keys[0] or keys[1], sides.fault(both, keys)
     runs = [len(side.cases.get(key, ())) for side, key in zip(both, keys)]
     row = {"case": sides.title(key), **dict(zip(("workload", "size", "precision"), key[0])),
@@ -72,7 +72,7 @@ def compare_case(both, keys, options, history):
 
 
 def was_run(both, keys):
-    """Is the case other than one that needs more ranks than there are in all launches of both sides?"""
+    """Returns False if every launch on both sides skipped the case because it needs more ranks."""
     launches = [launch for side, key in zip(both, keys) for launch in side.cases.get(key, ())]
     return not all(TOO_FEW_RANKS.fullmatch(launch.wrong) for launch in launches)
 
@@ -83,7 +83,7 @@ def geometric_mean(rows, name):
 
 
 def word_of(rows):
-    """The worst case's word. A case that cannot be compared leaves the whole undecided at best."""
+    """Returns the worst word. If some cases cannot be compared, the whole is UNDECIDED or worse."""
     words = [row["word"] for row in rows]
     if set(words) <= {"NOT COMPARABLE"}:
         return "NOT COMPARABLE"
@@ -91,7 +91,7 @@ def word_of(rows):
 
 
 def summary(found):
-    """One sentence, without the word of the whole."""
+    """Returns one sentence that does not contain the word of the whole."""
     words, rows = Counter(row["word"] for row in found["cases"]), found["cases"]
     counts = ", ".join(f"{words[word]} {word}" for word in STATUS if words[word])
     text = f"{found['candidate']} against {found['baseline']}: {count(len(rows), 'case')}: {counts}"
@@ -103,7 +103,7 @@ def summary(found):
 
 
 def compare(baseline, candidate, options, history=None):
-    """All that is known of one candidate, as --json has it."""
+    """Returns all results of one candidate, as --json writes them."""
     both, every = (baseline, candidate), list(sides.pairs(baseline, candidate))
     rows = [compare_case(both, keys, options, history) for keys in every if was_run(both, keys)]
     found = {"baseline": baseline.name, "candidate": candidate.name, "word": word_of(rows), "cases": rows,

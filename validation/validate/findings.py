@@ -1,15 +1,15 @@
-"""What a judge notes down: how many numbers were compared, how far apart they were, and what is wrong."""
+"""Findings of the checks: how many numbers were compared, how far apart they were, and what is wrong."""
 
 import numpy as np
 
 
 def count(number, noun):
-    """1 case, 2 cases."""
+    """Returns a number with its noun: 1 case, 2 cases."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def relative_differences(found, expected):
-    """|found - expected| over the larger of the two, each element; two not-a-numbers agree, one agrees with nothing."""
+    """Returns |found - expected| over the larger, for each element. Two NaNs agree; one NaN agrees with nothing."""
     same = (found == expected) | (np.isnan(found) & np.isnan(expected))
     with np.errstate(all="ignore"):
         apart = np.abs(found - expected) / np.maximum(np.abs(found), np.abs(expected))
@@ -28,12 +28,12 @@ class Findings:
             self.add(sentence)
 
     def same(self, name, found, expected, tolerance=0.0):
-        """Are the recorded number or array and the recomputed one within the relative tolerance?"""
+        """Adds a finding unless the recorded and the recomputed numbers agree within the relative tolerance."""
         found, expected = np.asarray(found, dtype=float), np.asarray(expected, dtype=float)
         if found.shape != expected.shape:
             self.add(f"{name} holds {count(found.size, 'number')}, recomputed {expected.size}")
             return
-        self.numbers += int(np.count_nonzero(~(np.isnan(found) & np.isnan(expected))))    # empty steps are no numbers
+        self.numbers += int(np.count_nonzero(~(np.isnan(found) & np.isnan(expected))))    # a missing step is no number
         apart = np.atleast_1d(relative_differences(found, expected))
         worst = int(np.argmax(apart)) if apart.size else 0
         if apart.size == 0 or apart[worst] <= tolerance:

@@ -1,4 +1,4 @@
-"""The page of a comparison: a table for each candidate, with a picture of each case's interval."""
+"""The HTML page of a comparison: a table for each candidate, with a picture of each case's interval."""
 
 import math
 
@@ -9,11 +9,11 @@ from validate import html
 LOOKS = {"FASTER": ("good", "\u25b2", "#006b4f"), "AS FAST": ("fact", "\u2713", "#0068a3"),
          "UNDECIDED": ("doubt", "?", "#7a5600"), "SLOWER": ("bad", "\u25bc", "#a83200"),
          "NOT COMPARABLE": ("soft", "\u2013", "#555b63")}
-ALIKE = 0.01    # Ratios by mean and by median that differ by less are drawn once.
+ALIKE = 0.01    # The picture shows both ratios only if they differ by more.
 
 
 def axes_of(rows, tolerance, height):
-    """A picture with the axis of all rows of a candidate, on which a factor has the same length everywhere."""
+    """Returns a figure and its axes, whose logarithmic scale is the same for all rows of a candidate."""
     ends = [1 - 1.5 * tolerance, 1 + tolerance / 2, *(ratio for row in rows for ratio in row["launches"])]
     ends += [row[name] for row in rows if row["ratio"] for name in ("low", "high", "low_by_mean", "high_by_mean")]
     margin = (max(ends) / min(ends)) ** 0.04
@@ -24,8 +24,8 @@ def axes_of(rows, tolerance, height):
 
 
 def picture(row, rows, tolerance):
-    """Bar and square: interval and ratio by the median; circles: runs; thin bar and diamond: by the mean, if it is
-    another; grey: what is allowed."""
+    """Draws the interval and ratio by the median (bar, square) and the runs (circles). If the mean gives another ratio,
+    adds it (thin bar, diamond). The grey area is the allowed loss."""
     if row["ratio"] is None:
         return ""
     figure, axes = axes_of(rows, tolerance, 0.3)
@@ -43,7 +43,7 @@ def picture(row, rows, tolerance):
 
 
 def scale(rows, tolerance):
-    """The numbers below the pictures of a candidate: 1 and the ends, unless they are too near to it."""
+    """Draws the scale below the pictures of a candidate: 1, and the ends unless they are too near to 1."""
     figure, axes = axes_of(rows, tolerance, 0.2)
     low, high = axes.get_xlim()
     axes.text(1, 0, "1", ha="center", va="center", color="#555b63")
@@ -54,7 +54,7 @@ def scale(rows, tolerance):
 
 
 def page(every, options):
-    """The comparisons of all candidates as HTML."""
+    """Returns the comparisons of all candidates as HTML."""
     parts = [{**found, "scale": scale(found["cases"], options.tolerance),
               "rows": [(row, picture(row, found["cases"], options.tolerance)) for row in found["cases"]]}
              for found in every]

@@ -1,12 +1,12 @@
-"""The recipes' metrics, from settings and step times alone, by the published formulas; no recorded result comes in."""
+"""Computes the recipes' metrics from settings and step times by the published formulas. Uses no recorded result."""
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
-# Dense peaks in flop/s of BF16 and FP8, by what the name of a whole device begins with: the first that match. Nothing
-# is known of a host's.
+# Dense peaks of BF16 and FP8 in flop/s, by the start of the name of a whole device. The first match counts. Hosts have
+# none.
 PEAKS = (
     ("H100 PCIe", 756.5e12, 1513e12),
     ("H100 NVL", 835.5e12, 1671e12),
@@ -20,15 +20,15 @@ PEAKS = (
 
 @dataclass(frozen=True)
 class Family:
-    """What a recipe fixes of its model, how it counts flops, and its rule of a step's time."""
+    """What a recipe fixes: its model, how it counts flops, and its rule for the time of a step."""
 
-    matrices: int                       # of an MLP
-    active: int = 1                     # MLPs that a token passes
-    balance: float = 0.0                # coefficient of the experts' balance loss
+    matrices: int                       # in an MLP
+    active: int = 1                     # MLPs that process a token
+    balance: float = 0.0                # coefficient of the balance loss of experts
     multi_head: bool = False            # the recipe counts K and V as wide as Q
     causal: bool = False                # the recipe counts half of the attention square
-    vocabulary_multiple: int = 1        # the recipe counts the vocabulary padded to it
-    metric_steps: int = 1               # a step's time is the mean of so many last steps'
+    vocabulary_multiple: int = 1        # the recipe pads the vocabulary to this
+    metric_steps: int = 1               # the step time is the mean of this many last steps
 
 
 FAMILIES = {
@@ -41,7 +41,7 @@ FAMILIES = {
 
 
 class NoFormula(Exception):
-    """A workload whose flops this program cannot count."""
+    """This program has no flop formula for the workload."""
 
 
 def family(shape):
@@ -57,9 +57,9 @@ def padded(size, multiple):
 
 @dataclass(frozen=True)
 class Flops:
-    """Of one training sequence (6 per weight and token)."""
+    """Flops of one training sequence (6 per weight and token)."""
 
-    blocks: float                       # the products of the blocks, which FP8 has
+    blocks: float                       # matrix products of the blocks, which may be in FP8
     rest: float                         # attention and LM head
 
     @property
@@ -67,13 +67,13 @@ class Flops:
         return self.blocks + self.rest
 
     def ceiling(self, peaks):
-        """The largest MFU where blocks run at the FP8 peak and the rest at the BF16 peak."""
+        """Returns the largest MFU if blocks run at the FP8 peak and the rest at the BF16 peak."""
         bf16, fp8 = peaks
         return self.whole / fp8 / (self.blocks / fp8 + self.rest / bf16)
 
 
 def flops_per_sequence(shape, key_value, attended, vocabulary):
-    """key_value: width of K over that of Q; attended: positions that a token attends to."""
+    """key_value: width of K over that of Q. attended: number of positions that a token attends to."""
     layers, hidden, sequence = shape["layers"], shape["hidden"], shape["sequence"]
     projections = 12 * hidden * hidden * (1 + key_value)
     attention = 12 * hidden * attended
@@ -82,7 +82,7 @@ def flops_per_sequence(shape, key_value, attended, vocabulary):
 
 
 def recipe_flops(shape):
-    """As the recipe counts."""
+    """Returns the flops as the recipe counts them."""
     f = family(shape)
     key_value = 1 if f.multi_head else shape["kv_heads"] / shape["heads"]
     attended = shape["sequence"] / (2 if f.causal else 1)
@@ -90,14 +90,14 @@ def recipe_flops(shape):
 
 
 def model_flops(shape):
-    """Comparable between families: half the square of attention, as a causal one needs; nothing padded."""
+    """Returns flops that are comparable between families: causal attention (half the square), and no padding."""
     key_value = shape["kv_heads"] / shape["heads"]
     return flops_per_sequence(shape, key_value, shape["sequence"] / 2, shape["vocabulary"])
 
 
 @dataclass
 class Speed:
-    """The report's numbers; not-a-number where there is nothing to say."""
+    """The numbers of the report; NaN if unknown."""
 
     mean_seconds: float
     median_seconds: float
@@ -123,7 +123,7 @@ def given(shape, key):
 
 
 def peaks_of(shape, device):
-    """BF16 and FP8, of the device of that name, or as the deck gives them; not-a-number where neither does."""
+    """Returns the BF16 and FP8 peaks of the device, or those in the deck if it has none. NaN if neither has one."""
     name = device[len("NVIDIA ") :] if device.startswith("NVIDIA ") else device
     known = [peaks for words, *peaks in PEAKS if name.startswith(words) and " MIG " not in name]
     table = known[0] if known else (math.nan, math.nan)
@@ -132,7 +132,7 @@ def peaks_of(shape, device):
 
 
 def peak_of(shape, device):
-    """Of the case's precision, and where it comes from."""
+    """Returns the peak in the case's precision, and its source."""
     def of(given_peaks):
         return dict(zip(("bf16", "fp8"), peaks_of({**shape, **given_peaks}, device))).get(shape["precision"], math.nan)
     published, known = of({"peak_bf16": "none", "peak_fp8": "none"}), of({})
@@ -141,7 +141,7 @@ def peak_of(shape, device):
 
 
 def speed(shape, device, seconds):
-    """From the measured steps' times."""
+    """Computes the report's numbers from the times of the measured steps."""
     if len(seconds) == 0:
         return Speed(*[math.nan] * 17)
     mean = float(np.mean(seconds))
@@ -173,7 +173,7 @@ def speed(shape, device, seconds):
 
 
 def learning_rate(rule, step, last):
-    """Linear warm-up, then a cosine that ends at the last step of the run."""
+    """Returns the rate of a step: linear warm-up, then a cosine down to the last step of the run."""
     warmup, highest, lowest = rule["learning_rate_warmup"], rule["learning_rate"], rule["learning_rate_minimum"]
     if step < warmup and rule["learning_rate_from_zero"]:
         return highest * step / warmup
@@ -181,7 +181,7 @@ def learning_rate(rule, step, last):
         return highest * (step + 1) / (warmup + 1)
     if rule["learning_rate_constant"] or last <= warmup:
         return highest
-    part = min(1, (step - warmup) / (last - warmup))    # a soak goes on
+    part = min(1, (step - warmup) / (last - warmup))    # a soak runs beyond `last`
     return lowest + 0.5 * (highest - lowest) * (1 + math.cos(math.pi * part))
 
 

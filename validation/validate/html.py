@@ -1,4 +1,4 @@
-"""What pages share: templates, numbers as people read them, and pictures as SVG within the page."""
+"""Shared parts of pages: templates, readable numbers, and pictures as SVG within the page."""
 
 import io
 import math
@@ -16,7 +16,7 @@ matplotlib.rcParams.update({
     "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9, "axes.spines.top": False,
     "axes.spines.right": False, "image.interpolation": "none",
 })
-# The colours of Okabe and Ito, which colour-blind readers tell apart.
+# The colours of Okabe and Ito, which colour-blind readers can distinguish.
 BLUE, SKY, ORANGE, GREEN, RED, GREY, DARK = (
     "#0072b2", "#56b4e9", "#e69f00", "#009e73", "#d55e00", "#8a8f98", "#1a1d21")
 FOLDER = os.path.join(os.path.dirname(os.path.realpath(__file__)), "templates")
@@ -24,12 +24,12 @@ NARROW = "\u202f"
 
 
 def exponent(value, digits=3):
-    """The power of ten of a number that is rounded to so many digits."""
+    """Returns the power of ten of a number, rounded to this many digits."""
     return int(f"{value:.{digits - 1}e}".partition("e")[2])
 
 
 def number(value, digits=3):
-    """Three significant digits; thousands are separated by a narrow space: 3 524 030 keeps its whole part."""
+    """Returns three significant digits, or all of a whole part, with narrow spaces between thousands: 3 524 030."""
     if value is None or not math.isfinite(value):
         return "n/a"
     if value == 0:
@@ -40,7 +40,7 @@ def number(value, digits=3):
 
 
 def whole(value):
-    """A count, all its digits."""
+    """Returns all digits of a count."""
     return f"{int(value):,}".replace(",", NARROW)
 
 
@@ -49,7 +49,7 @@ def percent(part, digits=3):
 
 
 def seconds(value):
-    """A time with the unit that suits it."""
+    """Returns a time with a suitable unit."""
     for limit, unit, scale in ((1e-3, "µs", 1e6), (1, "ms", 1e3), (120, "s", 1), (7200, "min", 1 / 60)):
         if not math.isfinite(value):
             return "n/a"
@@ -59,7 +59,7 @@ def seconds(value):
 
 
 def drawing(width, height, **axes):
-    """A figure of so many inches and its axes, which fill it but for margins in inches (left, right, top, bottom)."""
+    """Returns a figure of this size in inches and its axes. axes: margins in inches (left, right, top, bottom)."""
     left, right, top, bottom = (axes.get(side, 0) for side in ("left", "right", "top", "bottom"))
     figure = matplotlib.figure.Figure((width, height))
     return figure, figure.add_axes((left / width, bottom / height, 1 - (left + right) / width,
@@ -67,14 +67,14 @@ def drawing(width, height, **axes):
 
 
 def scaled(value, unit):
-    """A quantity with the decimal prefix that suits it: 37.3 MJ."""
+    """Returns a quantity with a suitable decimal prefix: 37.3 MJ."""
     power = min(5, max(-1, exponent(value) // 3)) if value and math.isfinite(value) else 0
     return f"{number(value / 1000.0**power)}{NARROW}{'m kMGTP'[power + 1].strip()}{unit}"
 
 
 def picture(figure, sentence):
-    """The figure as SVG text; the sentence describes it for screen readers."""
-    matplotlib.rcParams["svg.hashsalt"] = sentence    # names within a picture are its own on the page
+    """Returns the figure as SVG text. The sentence describes it for screen readers."""
+    matplotlib.rcParams["svg.hashsalt"] = sentence    # makes ids of a picture unique on the page
     text = io.StringIO()
     figure.savefig(text, format="svg", transparent=True, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     matplotlib.pyplot.close(figure)
@@ -84,7 +84,7 @@ def picture(figure, sentence):
 
 
 def render(template, **values):
-    """A page from a template of the folder; every value is escaped unless it is Markup."""
+    """Returns a page from a template of the folder. Escapes every value that is not Markup."""
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(FOLDER), autoescape=True, trim_blocks=True,
                                      lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     environment.filters.update(number=number, whole=whole, percent=percent, seconds=seconds, scaled=scaled)

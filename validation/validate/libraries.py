@@ -1,5 +1,5 @@
-"""The Python packages that the programs here need: those of this python, else of Debian's own python3, else a sentence
-that says how to get them."""
+"""Finds the Python packages that these programs need: in this python, else in Debian's python3. If both lack them,
+prints how to install them."""
 
 import os
 import sys
@@ -19,9 +19,9 @@ def is_missing(name):
 
 
 def need(*more):
-    """Returns if h5py, numpy and these can be imported; otherwise starts over with Debian's python3, or ends with
-    status 2."""
-    # A record is replaced, never changed: no lock is needed, and some file systems have none.
+    """Returns if h5py, numpy and `more` can be imported. Otherwise restarts with Debian's python3, or exits with status
+    2."""
+    # A record is replaced, never changed, so no lock is needed. Some file systems have no locks.
     os.environ.setdefault("HDF5_USE_FILE_LOCKING", "FALSE")
     missing = list(filter(is_missing, ("h5py", "numpy", *more)))
     if missing and sys.executable != DEBIAN and os.access(DEBIAN, os.X_OK):

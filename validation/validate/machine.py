@@ -1,4 +1,4 @@
-"""What rank 0's machine counted and timed: the same operations, transfers and seconds appear in several sums."""
+"""Compares the sums in which rank 0's machine counted and timed the same operations, transfers and seconds."""
 
 import collections
 
@@ -9,11 +9,11 @@ from validate import formulas, slow
 TRANSFERS = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "exchange")
 PHASES = ["setup", "batch", "forward", "backward", "recompute", "gradient", "optimizer"]
 MEMORY = ["weights", "gradients", "optimizer", "activations", "batch", "scratch"]
-MOST_KINDS = 16                     # of transfers: beyond it the last row holds the rest
-MOST_SPANS = 1 << 14                # of the operations that ran last
+MOST_KINDS = 16                     # rows of transfer_kinds; the last one then holds the rest
+MOST_SPANS = 1 << 14                # recorded spans, of the last operations
 # At most 16 double operations in any order, each off by 2^-53 at most: 2e-15.
 ROUNDING = 1e-12
-# A sum of n doubles in any order is off by n 2^-53 at most; n below a million.
+# A sum of n doubles in any order is off by n 2^-53 at most. Here n is below a million.
 SUMMED = 1e-9
 AXES = ("tensor", "context", "shard", "data", "pipeline")          # innermost first
 SUMMED_AXES = ["tensor", "context", "expert", "shard", "pipeline", "gradient", "model", "all"]
@@ -41,7 +41,7 @@ def check_lengths(case, f):
 
 
 def check_counts(case, f):
-    """Every step submits the same, so counts, flops and bytes are multiples of the timed steps."""
+    """Requires that counts, flops and bytes are multiples of the timed steps, because all steps submit the same."""
     total = case.timed
     for name, *values in zip(*(case["operations/" + part] for part in ("name", "count", "flops", "bytes"))):
         f.demand(not any(value % total for value in values), f"{name}: {values} are no multiples of {total} steps")
@@ -55,7 +55,7 @@ def check_counts(case, f):
 
 
 def check_transfers(case, f):
-    """Kinds of transfers against the axes."""
+    """Compares kinds of transfers with the axes."""
     kinds = case["transfer_kinds/name"]
     seconds = np.maximum(case["transfer_kinds/seconds"], 1e-9)
     f.same("bytes_per_second", case["transfer_kinds/bytes_per_second"], case["transfer_kinds/bytes"] / seconds,
@@ -77,8 +77,8 @@ def check_transfers(case, f):
 
 
 def check_rank_sums(case, f):
-    """Rank 0's row is what is said of it elsewhere. Every step submits the same on a rank, and without a pipeline all
-    ranks submit as much."""
+    """Compares rank 0's row with its numbers elsewhere. Requires whole steps on every rank, because all steps submit
+    the same. Without a pipeline, all ranks submit equally many messages."""
     messages, bytes_, seconds = (case[f"rank_sums/transfer_{part}"] for part in ("messages", "bytes", "seconds"))
     for part, found in (("messages", messages), ("bytes", bytes_)):
         told = table(case, "transfers", "axis", part)
@@ -94,8 +94,8 @@ def check_rank_sums(case, f):
 
 
 def check_seconds(case, f):
-    """Every rank's time: computing, waiting, submitting, idle. On a GPU some computation runs beside other. The window
-    also has waits for transfers of the step before it."""
+    """Requires that computing, waiting, submitting and idle time fill the window of every rank. Computations on a GPU
+    may overlap. The window may include waits for transfers of the step before it."""
     first, last = case.settings["warmup"], case["results/completed"]
     computed = sum(seconds for name, seconds in table(case, "operations", "name", "seconds").items()
                    if name not in TRANSFERS)
@@ -109,14 +109,14 @@ def check_seconds(case, f):
     on_host = case.settings["backend"] == "host"
     spent = phases + (case["rank_sums/dispatch_seconds"] if on_host else 0) + waited
     idle, (most, least) = case["rank_sums/idle_seconds"], np.maximum(window - spent, 0)
-    # What cancels leaves the rounding of the whole.
+    # The difference of large numbers keeps the rounding error of the whole window.
     most, rounding = most if on_host else window, SUMMED * window
     f.demand(((least - rounding <= idle) & (idle <= most + rounding)).all(), f"idle_seconds are {idle}, of windows of "
              f"{window} s {least} are left")
 
 
 def check_spans(case, f):
-    """The last step's operations, each in its turn; a queue runs one at a time."""
+    """Checks that the operations of the last step are in order, and that no two in a queue overlap."""
     begin, end, queue = (np.asarray(case["spans/" + part]) for part in ("begin", "end", "queue"))
     f.demand(len(end) > 0 and begin.min() == 0, "the first span does not begin at 0")
     f.demand((begin <= end).all() and (np.diff(end) >= 0).all(), "spans are not in the order of their ends")
@@ -135,7 +135,7 @@ def check_spans(case, f):
 
 
 def check_products(case, f):
-    """Flops of rank 0, where its share is that of every rank and nothing is computed twice."""
+    """Recomputes the flops of rank 0, if all ranks have an equal share and nothing is computed twice."""
     s = case.settings
     if s["pipeline"] > 1 or s["experts"] or s["recompute"] not in ("none", "elementwise"):
         return
@@ -159,5 +159,5 @@ def check_memory(case, f):
 
 CHECKS = (check_lengths, check_names, check_counts, check_transfers, check_rank_sums, check_seconds, check_spans,
           check_products, check_memory)
-# A run that is stopped may have submitted a step that it did not finish.
+# A run that is stopped may have submitted a step without finishing it.
 STOPPED = (check_lengths, check_names, check_memory)

@@ -1,4 +1,4 @@
-"""Where a record comes from: every word has its form, and what is said twice agrees."""
+"""Checks the provenance: every value has its form, and values that appear twice agree."""
 
 import datetime
 import hashlib
@@ -39,7 +39,7 @@ def check_forms(p, f):
 
 
 def check_ranks(p, f):
-    """A host and a node for each; a device for each, or none at all."""
+    """Requires a host and a node for each rank, and a device for every rank or for none."""
     ranks, nodes, hosts = len(p["hosts"]), list(p["nodes"]), p["hosts"]
     f.demand(ranks > 0 and len(nodes) == ranks, f"{ranks} hosts, {len(nodes)} nodes")
     f.demand(all(0 <= node <= rank and nodes[node] == node and hosts[node] == hosts[rank]
@@ -60,7 +60,7 @@ def check_ranks(p, f):
 def check_said_twice(p, record, f):
     digest = hashlib.sha256(record.deck).hexdigest()
     f.demand(digest == p.get("deck_sha256"), f"the deck's SHA-256 is {digest}, recorded {p.get('deck_sha256')}")
-    # The emulator's build is a debug build whose flags are those of the product.
+    # The emulator is a debug build with the flags of the product.
     f.demand(p["debug"] or "-DBUILD_DEBUG=1" not in p["build_flags"], "debug contradicts build_flags: a debug build?")
     f.demand(p["environment"] == sorted(p["environment"]), "provenance/environment is not sorted")
     variables = dict(word.split("=", 1) for word in p["environment"])
@@ -74,7 +74,7 @@ def check_said_twice(p, record, f):
 
 
 def check_times(p, record, f):
-    """The cases ran one after another between the run's begin and the record's last writing, to the second."""
+    """Requires that the cases ran one after another between the run's start and the last write, within a second."""
     build, begin, end = (moment(p[name]) for name in ("build_date", "started", "written"))
     f.demand(build <= begin <= end, f"built {p['build_date']}, started {p['started']}, written {p['written']}")
     spent, lasted = 0.0, (end - begin).total_seconds() + 1

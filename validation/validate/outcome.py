@@ -1,10 +1,10 @@
-"""What else a case leaves: its check, faults, shadows and devices, each said in more than one place."""
+"""Compares what a record says more than once about the check, faults, shadows and devices of a case."""
 
 import numpy as np
 
 from validate import placement, witness
 
-# A residual is scaled so that this is its threshold.
+# Limit of the residual, which is scaled to it.
 THRESHOLD = 16.0
 PARTS = ("loss", "gradient_first", "gradient_fourth", "along", "weights", "routing", "scales")
 CHECK = "check_model"
@@ -36,7 +36,7 @@ def check_faults(case, f):
 def check_shadow(case, f):
     counts = {part: case["results/shadowed_" + part] for part in ("operations", "elements", "mismatches", "left_out")}
     asked, compared = case.settings["check"] != "off", counts["operations"] > 0
-    # A case that was stopped may have compared the operations of its check, or none yet.
+    # A case that was stopped may have compared the operations of its check, or none.
     f.demand(compared == asked or asked and case.interrupted, f"check {case.settings['check']} compared {counts}")
     f.demand(counts["mismatches"] <= counts["operations"] <= counts["elements"], f"of each other: {counts}")
     f.demand(compared or not any(counts.values()) and case["results/shadowed_worst"] == 0, f"not compared: {counts}")
@@ -58,7 +58,7 @@ def check_replay(case, f):
 
 
 def check_conservation(case, f):
-    """Ranks sum gradients and hold the same weights unless all are stages of one pipeline, whose ends may be tied."""
+    """Expects comparisons unless all ranks are stages of one pipeline; there only tied embeddings are compared."""
     compared, failed, worst = (case["results/conserved_" + part] for part in ("comparisons", "mismatches", "worst"))
     copies, unequal = case["results/replicas_compared"], case["results/replica_mismatches"]
     f.demand(0 <= failed <= compared and (failed > 0) == (worst > 1), f"{failed} of {compared} sums, worst {worst}")
@@ -70,17 +70,17 @@ def check_conservation(case, f):
 
 
 def check_throttled(case, words, f):
-    """Of all reasons for a clock that the devices tell, those that are throttling."""
+    """Requires that `throttled` names the first rank with a throttling reason. Ignores other reasons of clocks."""
     held = witness.THROTTLES.values()
     first = next((f"rank {rank}: {why}" for rank, pair in enumerate(zip(*words)) for why in pair
                   if not set(why.split(", ")).isdisjoint(held)), "")
     said = case["results/throttled"]
-    sampled = not first and said.endswith("after the window began")  # in a sample, which may be dropped since
+    sampled = not first and said.endswith("after the window began")  # in a sample, which may have been dropped
     f.demand(said == first or sampled, f"throttled is {said!r}, by the devices {first!r}")
 
 
 def check_clocks(case, words, f):
-    """A host tells none; a case that was stopped in its warm-up looked when it ended, not when a window began."""
+    """A host has no clocks. A case that was stopped in its warm-up has only readings at its end."""
     host, ranks = case.settings["backend"] == "host", case.settings["ranks"]
     begin, end = ([case[f"devices/{what}_at_{when}"] for what in ("clock", "power")] for when in ("begin", "end"))
     f.demand(all(len(x) == ranks for x in (*begin, *end, *words)), f"devices are not those of {ranks} ranks")
@@ -90,13 +90,13 @@ def check_clocks(case, words, f):
 
 
 def check_devices(case, provenance, f):
-    """Of a host nothing is known; of a GPU its name, and a throttling in words where there was one."""
+    """Requires for a GPU its name, and a reason if it was throttled. Nothing is known of a host."""
     host, ranks = case.settings["backend"] == "host", case.settings["ranks"]
     words = [case[f"devices/throttled_at_{when}"] for when in ("begin", "end")]
     check_clocks(case, words, f)
     check_throttled(case, words, f)
     for name in ("clock", "power"):
-        limits = provenance[f"device_{name}_limit"]     # clocks are below it, and power about as much, at most
+        limits = provenance[f"device_{name}_limit"]     # power may slightly exceed its limit
         above = len(limits) and (case[f"samples/{name}_least"] > 1.2 * limits[case["samples/rank"]]).any()
         f.demand(not above, f"samples/{name} is above device_{name}_limit")
     names = set(provenance["device_name"][:ranks])
@@ -106,7 +106,7 @@ def check_devices(case, provenance, f):
 
 
 def check_words(case, provenance, f):
-    """As far as they follow from other words; of a case that came to no step, there are none."""
+    """Compares texts that follow from other texts. A case without a step has no such texts."""
     engines, library = case["results/engines"], provenance["products_library"]
     said = case.settings["backend"] == "cuda" or case["results/completed"] == 0 or library in engines
     f.demand(said, f"engines are {engines!r}, the record's products {library!r}")
@@ -114,7 +114,7 @@ def check_words(case, provenance, f):
 
 
 def check_list(case, f):
-    """Numbers of rows, and counts that are whole."""
+    """Requires that rows are numbered from 0, and that counts are whole numbers."""
     steps, s = np.arange(case.total), case.settings
     for name, rows in (("ranks/step", steps), *((f"{group}/rank", np.arange(s["ranks"])) for group in
                                                 ("ranks", "rank_sums"))):
@@ -128,7 +128,7 @@ def check_list(case, f):
 
 
 def check_variation(case, f):
-    """Bhatia and Davis: between its least and its most, a list of this mean varies no more, and no less."""
+    """Bounds the variation of a list with this mean between its least and most load (Bhatia and Davis)."""
     s, done = case.settings, slice(0, case["results/completed"])
     if not s["experts"]:
         return

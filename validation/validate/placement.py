@@ -1,4 +1,4 @@
-"""Which axes of a case lie within a node and which span nodes, from the nodes of its ranks (src/bench/launch)."""
+"""Derives from the nodes of ranks which axes of a case lie within a node and which span nodes (src/bench/launch)."""
 
 import collections
 
@@ -6,7 +6,7 @@ from validate.machine import AXES
 
 
 def groups(s):
-    """Of every axis of more than one rank: for each rank the first of its group."""
+    """Yields each axis of more than one rank, with the first rank of every rank's group."""
     stride = 1
     for axis in AXES:
         if s[axis] > 1:

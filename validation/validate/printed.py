@@ -9,19 +9,19 @@ from dataclasses import dataclass, field
 from validate.findings import count
 
 PREFIX = "XGSW_RESULT "
-# Numbers of the line have as many digits as give the same number back.
+# The line prints enough digits to restore each number.
 DIGITS = 1e-15
 # Every XGSW_RESULT line has these.
 NEEDED = {"case", "mean_seconds", "tokens_per_second", "recipe_mfu", "residual", "verdict", "valid"}
 
-# The line that says what sha256sum prints of the record.
+# The line that sha256sum prints for the record.
 DIGEST = re.compile(r"([0-9a-f]{64})  \S")
-# The line before it, and the last line of a run that came to its end.
+# The line before it, and the last line of a run that finished.
 RECORD = re.compile(r"Record     \S")
 END = re.compile(r"(PASSED|FAILED|ACCEPTED|NOT ACCEPTED|INTERRUPTED|NOTHING TRAINED)[:,] ")
 CASE = re.compile(r"Case (\d+) ")
 STEP = re.compile(r"(?:completed step: |global_step: +|global_step=)(\d+)")
-# Of a step line, in any of its three forms: the number's name in the record, where it stands, how it is printed.
+# Numbers of a step line, in any of its three forms: name in the record, position, print format.
 STEP_NUMBERS = (
     ("losses", re.compile(r"\b(?:reduced_train_)?loss[:=] ?([-+.\w]+)"), "%.6f"),
     ("step_seconds", re.compile(r"(?:\bseconds: |\btrain_step_timing in s[:=] ?)([-+.\w]+)"), "%.4f"),
@@ -30,9 +30,8 @@ STEP_NUMBERS = (
 
 @dataclass
 class Output:
-    """results: case number -> the object of its XGSW_RESULT line; steps: case number -> {step: its line's numbers, as
-    they are printed}; sha256: of the record, empty if the run did not come to its last lines; ended: it came to the
-    very last."""
+    """results: case number -> object of its XGSW_RESULT line; steps: case number -> {step: printed numbers}; sha256 of
+    the record, empty if the run did not print it; ended: whether the run printed its last line."""
 
     path: str
     sha256: str = ""
@@ -56,7 +55,7 @@ def read_result(text):
 
 
 def read_line(output, line, before, case):
-    """The case that the line is of. A line without its end is what a kill left of it. before: the line before it."""
+    """Adds a line to the output unless a kill cut it. Returns the number of its case. before: the previous line."""
     begins, step, digest = CASE.match(line), STEP.search(line), RECORD.match(before) and DIGEST.match(line)
     output.sha256 = digest[1] if digest else output.sha256
     output.ended = output.ended or bool(END.match(line))
@@ -77,15 +76,15 @@ def read_output(path):
 
 
 def recorded(case):
-    """Returns name -> value of what the line may have: settings, results, the residual of a case that was checked. The
-    line names the record that was written, the setting the one that the deck asks for."""
+    """Returns name -> value of what the line may have: settings, results, the residual of a checked case. Omits the
+    setting `record`: the line names the file that was written, the setting the one that the deck asks for."""
     results = {path.split("/")[1]: value for path, value in case.values.items() if path.startswith("results/")}
     settings = {name: value for name, value in case.settings.items() if name != "record"}
     return {"residual": case.values.get("check_model/residual", math.nan), **results, **settings}
 
 
 def compare(item, known, f):
-    """Compares what is printed with what is recorded under the same name. A number that is none is printed as null."""
+    """Compares each printed value with the recorded one of the same name. NaN and infinity are printed as null."""
     for name in sorted(item.keys() & known.keys()):
         if isinstance(known[name], str):
             f.demand(item[name] == known[name], f"printed {name} {item[name]}, recorded {known[name]}")
@@ -96,7 +95,7 @@ def compare(item, known, f):
 
 
 def seconds_of_rank_0(case):
-    """As step lines show them; a case made of a journal has no others."""
+    """Returns the seconds that step lines show. A case made from a journal has no others."""
     return case["ranks/rank_seconds"][:, 0] if "ranks/rank_seconds" in case.values else case["steps/step_seconds"]
 
 
@@ -120,8 +119,8 @@ def check_steps(case, steps, f):
 
 
 def check_printed(case, output, recovered, f):
-    """Compares all that is printed of a case. recovered: the record was made of a journal. A run that was killed or
-    stopped may have no XGSW_RESULT line; the function returns that as a sentence, otherwise an empty one."""
+    """Compares all printed values of a case. recovered: the record was made from a journal. Returns a note if a killed
+    or stopped run printed no XGSW_RESULT line, otherwise an empty string."""
     steps = output.steps.get(case.settings["case"], {})
     check_steps(case, steps, f)
     item = output.results.get(case.settings["case"])
@@ -135,8 +134,8 @@ def check_printed(case, output, recovered, f):
 
 
 def check_sha256(path, output, recovered, f):
-    """Compares the file's SHA-256 with the printed one. Returns whether they are equal. A run that came to its end has
-    printed it; of its journal it is not."""
+    """Compares the file's SHA-256 with the printed one, and returns whether they are equal. A finished run must have
+    printed it, unless the record was made from a journal."""
     f.demand(output.sha256 or recovered or not output.ended, "the output ends with a verdict, and has no SHA-256 of "
              "the record after the line Record")
     with open(path, "rb") as file:
@@ -153,7 +152,7 @@ def times(case, output):
 
 
 def check_same_run(output, record, f):
-    """Returns whether most steps took the time that the output says."""
+    """Returns False, and adds a finding, if at least half of the steps took another time than the output says."""
     pairs = [pair for case in record.cases if case.ran for pair in times(case, output)]
     apart = sum(a != b for a, b in pairs)
     if len(pairs) < 2 or 2 * apart < len(pairs):

@@ -1,4 +1,4 @@
-"""Reads a record into plain values. Knows names and units, judges nothing."""
+"""Reads a record into plain values. Knows names and units, but judges nothing."""
 
 from dataclasses import dataclass, field
 
@@ -9,16 +9,16 @@ from validate.findings import count
 
 
 RECORD_VERSION = 6
-# Of the run rules (validation/RULES.md).
+# Version of the run rules (validation/RULES.md).
 RULES_VERSION = "xgsw-2.5"
 
 
 class Unreadable(Exception):
-    """Not a record, or a damaged one."""
+    """The file is no record, or a damaged one."""
 
 
 def plain(value):
-    """Bytes become text, lists of bytes lists of text, numpy scalars python's own; arrays stay."""
+    """Converts bytes to text, lists of bytes to lists of text, and numpy scalars to Python's types. Keeps arrays."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if isinstance(value, np.ndarray):
@@ -28,7 +28,7 @@ def plain(value):
 
 @dataclass
 class Tree:
-    """What is below a group: of every dataset by its path value, type and units; of every group its attributes."""
+    """The content of a group: value, type and units of each dataset by path, and the attributes of each group."""
 
     values: dict = field(default_factory=dict)
     types: dict = field(default_factory=dict)
@@ -53,7 +53,7 @@ def read_tree(group):
 
 @dataclass
 class Case(Tree):
-    """One case: settings are the attributes of its group."""
+    """One case. Its settings are the attributes of its group."""
 
     name: str = ""
     settings: dict = field(default_factory=dict)
@@ -74,7 +74,7 @@ class Case(Tree):
 
     @property
     def recovered(self):
-        """Made of the steps in a journal, which has no results."""
+        """Whether the case was made from the steps in a journal, which has no results."""
         return self.interrupted and "results/total_seconds" not in self.values
 
     @property
@@ -83,17 +83,17 @@ class Case(Tree):
 
     @property
     def total(self):
-        """Steps in its lists; a soak has those that it had time for."""
+        """Number of steps in the lists of the case. A soak has as many as it had time for."""
         return len(self["steps/step"]) if self.settings["minutes"] != "none" else self.planned
 
     @property
     def timed(self):
-        """Steps in the measured window, which counts and seconds of operations and transfers cover."""
+        """Number of steps in the measured window. Counts and seconds of operations and transfers cover these steps."""
         return self.total - self.settings["warmup"]
 
     @property
     def progress(self):
-        """How far it came: "18 of 50 steps and 2 of 2 of warm-up"."""
+        """How many steps the case finished: "18 of 50 steps and 2 of 2 of warm-up"."""
         s, completed = self.settings, self["results/completed"]
         timed = max(0, completed - s["warmup"])
         least = "at least " * (s["minutes"] != "none")
@@ -102,7 +102,7 @@ class Case(Tree):
 
     @property
     def measured(self):
-        """Times of the steps that count: after the warm-up, up to the last that finished; none after a checkpoint."""
+        """Times of the steps that count: the finished ones after the warm-up, except those that follow a checkpoint."""
         done = slice(self.settings["warmup"], self["results/completed"])
         return self["steps/step_seconds"][done][~(self["steps/pause_seconds"][done] > 0)]
 
@@ -140,7 +140,7 @@ def read_file(file):
 
 
 def read_beginning(path):
-    """The file's first bytes; why it cannot be read, where that is no matter of what is in it."""
+    """Returns the first bytes of the file. Raises Unreadable with the reason if the system cannot read it."""
     try:
         with open(path, "rb") as file:
             return file.read(16)
@@ -167,7 +167,7 @@ def read_record(path):
 
 
 def read_links(path):
-    """What --calibrate measured of links: hosts of ranks, pairs of ranks [pairs, 2], seconds [pairs, blocks]."""
+    """Returns what --calibrate measured: hosts of ranks, pairs of ranks [pairs, 2], seconds [pairs, blocks]."""
     try:
         with h5py.File(path, "r") as file:
             return plain(file["ranks/host"][()]), file["links/ranks"][()], file["links/seconds"][()]

@@ -1,5 +1,5 @@
-"""Makes a record of the journal of a run that ended before its record was whole. src/bench/record/journal.h says what
-lies where in a journal."""
+"""Makes a record from the journal of a run that ended before its record was complete. src/bench/record/journal.h
+describes the layout of a journal."""
 
 import fcntl
 import hashlib
@@ -25,11 +25,11 @@ WHY = "the run ended before this case did: these are its steps that the journal 
 
 
 class Taken(Exception):
-    """The record of a journal has been made before; it is not replaced."""
+    """The record of a journal exists already and is not replaced."""
 
 
 def entries(data):
-    """(kind, bytes) of all entries up to the first that is not whole."""
+    """Yields (kind, bytes) of all entries before the first incomplete one."""
     at = len(BEGIN)
     while at + ENTRY.size <= len(data):
         kind, size, check = ENTRY.unpack_from(data, at)
@@ -42,7 +42,7 @@ def entries(data):
 
 
 def refuse_living(file):
-    """A run locks its journal while it lives; a file system that has no locks cannot tell."""
+    """Refuses a journal that its living run has locked. Cannot detect one on file systems without locks."""
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -52,8 +52,8 @@ def refuse_living(file):
 
 
 def read_journal(path):
-    """The pieces of the record in their order, and of each case number its steps."""
-    read_beginning(path)    # or says why not
+    """Returns the pieces of the record in order, and the steps of each case number."""
+    read_beginning(path)    # raises Unreadable if it cannot
     with open(path, "rb") as file:
         refuse_living(file)
         data = file.read()
@@ -72,7 +72,7 @@ def read_journal(path):
 
 
 def copy_piece(piece, into):
-    """Groups and attributes of the root; a case's later group takes the place of the earlier."""
+    """Copies groups and root attributes. A later group of a case replaces the earlier one."""
     with h5py.File(io.BytesIO(piece), "r") as source:
         for name in source.attrs:
             into.attrs[name] = source.attrs[name]
@@ -89,7 +89,7 @@ def put(group, name, value, units):
 
 
 def add_steps(case, rows):
-    """To a case that had not ended."""
+    """Adds the steps to a case that had not finished."""
     columns = np.array(rows, dtype=float).reshape(len(rows), len(NUMBERS)).T
     steps = case.create_group("steps")
     steps.attrs["NX_class"], steps.attrs["signal"] = np.bytes_("NXdata"), np.bytes_("step_seconds")
@@ -105,7 +105,7 @@ def add_steps(case, rows):
 
 
 def date(file, path):
-    """The run had its journal until it ended, so that says when; the pieces are from its beginning."""
+    """Dates the record by the journal, which the run wrote until it ended. The pieces have the date of its start."""
     last = time.gmtime(os.path.getmtime(path))
     file["provenance/written"][()] = np.bytes_(time.strftime("%Y-%m-%dT%H:%M:%SZ", last))
 
@@ -124,13 +124,13 @@ def fill(file, path, pieces, steps):
 
 
 def record_name(path):
-    """gsw.h5.journal-1 -> gsw.h5.recovered-1.h5"""
+    """Returns the name of the record: gsw.h5.journal-1 -> gsw.h5.recovered-1.h5"""
     stem, _, number = path.rpartition(".journal")
     return f"{stem or path}.recovered{number}.h5"
 
 
 def recover(path):
-    """Name of the record that was made; one that exists is not replaced."""
+    """Makes the record and returns its name. Does not replace an existing file."""
     pieces, steps = read_journal(path)
     name = record_name(path)
     try:

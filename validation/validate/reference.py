@@ -1,4 +1,4 @@
-"""The published cells, and whether a case can be held against one."""
+"""The published cells, and the rules for comparing a case with one."""
 
 import csv
 import functools
@@ -30,7 +30,7 @@ TEXTS = ("workload", "precision")
 
 @functools.cache
 def read_cells(path):
-    """Rows of the table, with numbers where a case has numbers."""
+    """Returns the rows of the table. Converts columns that are numbers in a case."""
     rows = []
     for table in (path, NEWER) if path == CELLS else (path,):
         with open(table, newline="", encoding="utf-8") as file:
@@ -44,12 +44,12 @@ def read_cells(path):
 
 
 def is_scaled(case):
-    """By the layout of a cell, data-parallel to more GPUs than that has."""
+    """Returns whether the case scales the layout of a cell to another number of GPUs by data parallelism."""
     return case.settings["recipe_gpus"] not in (0, case.settings["ranks"])
 
 
 def as_in_cell(case):
-    """What the table should say: of a scaled case that of as many data ranks as the cell has."""
+    """Returns the settings to look up. For a scaled case, reduces ranks, data and batch to the size of the cell."""
     s = {key: case.settings[key] for key in KEYS}
     for key in ("ranks", "data", "global_batch") if is_scaled(case) else ():
         s[key] = case.settings[key] * case.settings["recipe_gpus"] // case.settings["ranks"]
@@ -62,7 +62,7 @@ def differences(case, row):
 
 
 def obstacle(case):
-    """What no comparable case has, or nothing."""
+    """Returns the fact that forbids a comparison, or an empty string."""
     s = case.settings
     if s["verdict"] != "PASSED":
         return s["verdict"]
@@ -76,7 +76,7 @@ def obstacle(case):
 
 
 def why_not(case):
-    """Why a case is not comparable, or nothing. Of layout and way of computing the record says it."""
+    """Returns why a case is not comparable, or an empty string. The record gives reasons of layout and computation."""
     return obstacle(case) or ("" if case.flag("results/comparable") else case["results/comparison"])
 
 
@@ -87,14 +87,14 @@ def check_comparable(case, f):
 
 
 def is_named(device, gpu):
-    """Is it the GPU of a cell? By whole words, of letters and digits: an "NVIDIA GH200 480GB" is no H200, and cards
-    with a connector of another kind and parts of a GPU are slower (src/plan/catalogue/recipes.c)."""
+    """Returns whether the device is the GPU of a cell. Compares whole words: an "NVIDIA GH200 480GB" is no H200.
+    Excludes cards with another connector and parts of a GPU, which are slower (src/plan/catalogue/recipes.c)."""
     words = re.findall("[A-Za-z0-9]+", device)
     return gpu in words and not {"PCIe", "PCIE", "NVL", "MIG"}.intersection(words)
 
 
 def find_rows(case, rows):
-    """The rows that match and are of the case's device, and why there are none."""
+    """Returns the rows that match the case and its device, and the reason to print if there are none."""
     s = as_in_cell(case)
     alike = [row for row in rows if all(row[key] == s[key] for key in ("workload", "precision", "ranks"))]
     if not alike:
@@ -109,8 +109,8 @@ def find_rows(case, rows):
 
 
 def compare(case, rows, tolerance, f):
-    """The row that the case is held against, or nothing, and one phrase for its line; a finding if there is a
-    tolerance and it is slower than its row by more than that."""
+    """Returns the row that the case is compared with, or None, and a phrase for the line of the case. Adds a finding if
+    the case is slower than the row by more than the tolerance, unless that is None."""
     if why_not(case):
         return None, f"not comparable: {why_not(case)}"
     matching, missing = find_rows(case, rows)

@@ -1,4 +1,4 @@
-"""The recorded deck, resolved anew by a program (`xgsw --dry-run --json -`) and compared with the record key by key."""
+"""Resolves the recorded deck again by a program (`xgsw --dry-run --json -`) and compares all keys with the record."""
 
 import json
 import math
@@ -9,15 +9,15 @@ import tempfile
 
 from validate.reference import is_named
 
-GIVEN = "the deck says so"                              # why a case has its backend, unless auto chose it
+GIVEN = "the deck says so"                              # backend_reason of a case whose backend the deck sets
 
 
 class Unusable(Exception):
-    """A program that cannot be run, or that answers with something else."""
+    """The program cannot be run, or prints something else."""
 
 
 def known_device(program, record):
-    """--device NAME for the record's GPUs, if the program knows them: their rows of the recipes come first."""
+    """Returns --device NAME of the record's GPUs if the program knows them: the recipes prefer their rows."""
     listed = subprocess.run([program, "--list"], capture_output=True, text=True, check=False).stdout
     found = [name for name in re.findall(r"^  device (\S+)", listed, re.M)
              for case in record.cases[:1] if is_named(str(case.values.get("results/device", "")), name)]
@@ -25,8 +25,8 @@ def known_device(program, record):
 
 
 def resolve(program, record, on_host):
-    """All cases of the deck by their numbers, a repeat each, if backend = auto takes the host or GPUs; and why the
-    program refuses the deck, if it does."""
+    """Returns all cases of the deck by number, with one entry for each repeat, and the program's message if it refuses
+    the deck. on_host: whether backend = auto takes the host."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "recorded.dat")
         with open(path, "wb") as file:
@@ -36,7 +36,7 @@ def resolve(program, record, on_host):
             command += known_device(program, record)
             run = subprocess.run(command + ["--on-host"] * on_host, capture_output=True, text=True, check=False)
             lines = [json.loads(line) for line in run.stdout.splitlines()]
-            # The forecast of a dry run comes after the keys.
+            # The forecast of a dry run follows the keys.
             found = [dict(list(line.items())[:list(line).index("invalid_reasons")]) for line in lines]
         except (OSError, ValueError) as error:
             raise Unusable(error) from None
@@ -45,7 +45,7 @@ def resolve(program, record, on_host):
 
 
 def is_free(name, value, case):
-    """What the machine lacks is not in the deck."""
+    """Returns whether a key may differ because it depends on the machine, not on the deck."""
     return name == "backend_reason" or name == "skipped" and not value and not case.ran
 
 
@@ -63,7 +63,7 @@ def check_case(case, expected, f):
 
 
 def check(program, record, of_case, whole):
-    """Adds each key whose value differs. What auto took is what the record says."""
+    """Adds a finding for each key that differs. The record says which backend auto took."""
     auto = {case.settings.get("backend") for case in record.cases if case.settings.get("backend_reason") != GIVEN}
     answers = {backend: resolve(program, record, backend == "host") for backend in auto or {"host"}}
     refusals = {refusal for _, refusal in answers.values() if refusal}

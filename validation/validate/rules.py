@@ -1,4 +1,4 @@
-"""The run rules (validation/RULES.md): derived again from what a record holds, and held against its VALID."""
+"""Derives the run rules (validation/RULES.md) again from the record, and compares them with its VALID."""
 
 
 import numpy as np
@@ -7,14 +7,14 @@ from validate import accept
 from validate.findings import count
 
 STEPS, SPREAD, DRIFT = 10, 1.2, 1.1
-# A loss so many times the first one, and that of a uniform guess, is of training that diverged.
+# Training diverged if a loss exceeds this many times the larger of the first loss and that of a uniform guess.
 DIVERGED = 2.0
-# Keys for tests of the program, with their defaults.
+# Keys for tests of the program, with their defaults. Other values are NOT VALID.
 DEVELOPER_KEYS = {"weight_gradient_queue": "on", "order": "submitted", "order_seed": 1, "share_devices": "no",
                   "attention": "auto", "fault": "none"}
-# Reasons that a record keeps of a case.
+# Largest number of reasons that a record keeps for a case.
 REASONS = 8
-# Times are divided, which is off by 2^-53 each time: 2e-15 is more than that.
+# A division of times is off by 2^-53. This is far more than a few of them.
 ROUNDING = 1e-12
 
 
@@ -31,7 +31,7 @@ def spread_of(seconds):
 
 
 def drift_of(seconds):
-    """Of an odd number of steps the middle one is in neither half."""
+    """Returns the median of the last half of the steps over that of the first, without the middle of an odd number."""
     half = len(seconds) // 2
     return np.median(seconds[-half:]) / np.median(seconds[:half]) if half else np.nan
 
@@ -64,7 +64,7 @@ def idle(case, _):
 
 
 def too_few(case, _):
-    """Of a soak those count that it came to, of others the deck's; none that follows a checkpoint."""
+    """Counts the measured steps of a soak, otherwise the planned ones; never those that follow a checkpoint."""
     s, steps = case.settings, len(case.measured)
     if s["minutes"] == "none":
         timed = range(s["warmup"], s["warmup"] + s["steps"])
@@ -115,7 +115,7 @@ def unsound(case, _):
 
 
 def has(path, sentence):
-    """A result that names what breaks a rule."""
+    """Returns a rule that is broken if a result is not empty. The result names the cause."""
     return lambda case, _: f"{sentence}: {case[path]}" if case[path] else None
 
 
@@ -127,7 +127,7 @@ def changed(key, default):
     return lambda case, _: f"{key} is {case.settings[key]}" if case.settings[key] != default else None
 
 
-# How "rule: reason" begins in the record, and what breaks the rule, in words, where the facts do.
+# Start of "rule: reason" in a record -> function that describes how the case breaks the rule, if it does.
 RULES = {
     "check off": is_set("check", "off", "its check is off"),
     "learning rate": is_set("learning_rate", 0, "its learning rate is 0"),
@@ -157,7 +157,7 @@ RULES = {
 
 
 def check_reasons(case, provenance, f):
-    """A rule that the facts break has its reason, and a reason of a rule has its facts."""
+    """Requires a reason for every broken rule, and a broken rule for every reason."""
     reasons = [": ".join(x) for x in zip(case["results/invalid_rules"], case["results/invalid_reasons"])]
     for begins, rule in RULES.items():
         broken = rule(case, provenance)

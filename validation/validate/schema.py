@@ -1,5 +1,5 @@
-"""What a record has: groups, names, units and types of all that is in it, as `xgsw --fields` lists them; and what of it
-may be no number."""
+"""The content of a record: groups, names, units and types as `xgsw --fields` lists them, and the datasets that may have
+NaN."""
 
 import os
 
@@ -8,10 +8,10 @@ import numpy as np
 FIELDS_TABLE = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "reference", "fields.txt")
 TYPES = {"real": "f8", "integer": "i8", "flag": "b1", "text": "S"}
 PLAIN = {"real": float, "integer": int, "flag": bool, "text": str}
-# What a viewer draws of a group: signal, axes.
+# The plot that a viewer draws of a group: signal, axes.
 DRAWN = {"steps": ("step_seconds", ["step"]), "ranks": ("rank_seconds", ["step", "rank"]), "spans": ("end", ["begin"]),
          **{group: ("seconds", ["."]) for group in ("phases", "operations")}, "memory": ("bytes", ["."])}
-# Where not a number means: there is none. Everything else is a number, and none but speeds of the machine are negative.
+# Datasets in which NaN means that there is no value. In a case that passed, all others hold finite numbers.
 MAY_LACK = ("steps/balance_losses", "steps/choices_dropped", "steps/expert_loads_least", "steps/expert_loads_most",
             "steps/expert_loads_variation", "results/recipe_mfu", "results/model_mfu", "results/recipe_ceiling",
             "results/peak_flops", "results/model_ceiling", "results/recipe_reached", "results/model_reached",
@@ -26,13 +26,13 @@ MAY_LACK = ("steps/balance_losses", "steps/choices_dropped", "steps/expert_loads
             *(f"checkpoints/{name}" for name in (
                 "loaded_bytes", "load_seconds", "bytes", "seconds", "write_seconds", "sync_seconds",
                 "rank_bytes_per_second", "node_bytes_per_second", "read_seconds", "free_bytes")))
-# Of none, or of less than is usual.
+# Datasets that may go down to -1, which means "none" or, in an excess, less time than the peers.
 MINUS_ONE = ("spans/layer", "spans/microbatch", "samples/clock_events", "ranks/excess", "results/fail_ranks",
              "results/invalid_ranks")
 
 
 def read_fields(path=FIELDS_TABLE):
-    """'group/name' or the name of an attribute -> (units, type)."""
+    """Returns 'group/name' or the name of an attribute -> (units, type)."""
     with open(path, encoding="utf-8") as file:
         rows = [line.split(None, 4) for line in file.read().split("\n\n")[0].split("\n")[1:]]
     return {name if group == "-" else f"{group}/{name}": (units, kind) for group, name, units, kind, *_ in rows}
@@ -48,7 +48,7 @@ def kind_of(dtype):
 
 
 def check_names(case, f):
-    """All that a case has is in the table, and all of the table is there, in its units and type."""
+    """Requires that the datasets of a case are those of the table, with its units and types."""
     f.demand(not set(DATASETS) - set(case.values), "not there: " + " ".join(sorted(set(DATASETS) - set(case.values))))
     unknown = set(case.values) - set(DATASETS)
     f.demand(not unknown, "unknown: " + " ".join(sorted(unknown)))
@@ -61,14 +61,14 @@ def check_names(case, f):
 
 
 def check_attributes(case, f):
-    """A case's own, of one that was skipped, too."""
+    """Checks the attributes of a case, even of a skipped one."""
     for path, (_, kind) in FIELDS.items():
         if "/" not in path:
             f.demand(type(case.settings.get(path)) is PLAIN[kind], f"{path} is {case.settings.get(path)!r}, no {kind}")
 
 
 def check_views(case, f):
-    """So that a viewer finds the plots."""
+    """Checks the attributes by which a viewer finds the plots."""
     f.demand(case.settings.get("NX_class") == "NXentry", f"{case.name} is no NXentry")
     f.demand(case.settings.get("default") == "steps", f"{case.name} shows {case.settings.get('default')}, not steps")
     for group in sorted(GROUPS):
@@ -79,7 +79,7 @@ def check_views(case, f):
 
 
 def check_numbers(case, f):
-    """Of the steps that finished: numbers, and none below zero. A case that did not pass may have computed anything."""
+    """Requires finite numbers of finished steps, none below the least. A case that did not pass may have NaN."""
     done, total, passed = case["results/completed"], case.total, case.settings["verdict"] == "PASSED"
     for path in DATASETS:
         values, group = np.asarray(case[path]), path.split("/")[0]
@@ -89,7 +89,7 @@ def check_numbers(case, f):
         unchecked = group.startswith("check_") and not case.flag(group + "/done")
         lacking = path in MAY_LACK or not passed or unchecked
         f.demand(lacking or np.isfinite(known).all(), f"{path} is not a number")
-        least = -np.inf if path == "samples/seconds" else -1 if path in MINUS_ONE else 0    # witness.py has the former
+        least = -np.inf if path == "samples/seconds" else -1 if path in MINUS_ONE else 0    # seconds: see witness.py
         f.demand(not (known < least).any(), f"{path} is below zero")
 
 

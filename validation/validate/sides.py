@@ -1,4 +1,4 @@
-"""The sides of a comparison: what launches, each a record, show of each case, and in what two sides differ."""
+"""The sides of a comparison: reads the cases of launches (one record each), and finds how two sides differ."""
 
 import glob
 import os
@@ -9,7 +9,7 @@ import numpy as np
 from validate import checks, views
 from validate.record import Unreadable, read_record
 
-# What may differ between sides and is printed: of each case, then of hosts and program, then this.
+# Facts that may differ between sides. They are printed in this order: of cases, of hosts and program, then WHERE.
 OF_CASE = ("layout", "ranks", "backend", "device")
 WHERE = {"MPI": "mpi_library", "products": "products_library", "CUDA": "cuda_library", "processor": "processor",
          "kernel": "kernel"}
@@ -21,8 +21,8 @@ class Launch:
     """One case of one record, with its repeats."""
 
     work: dict
-    logs: list              # log speed by mean and by median, averaged over the repeats; empty: there is none
-    wrong: str              # why it cannot be compared; empty: it can
+    logs: list              # log speed by mean and by median, averaged over the repeats; empty if wrong
+    wrong: str              # why it cannot be compared; empty if it can
     facts: dict             # layout, program and machine
     record: int             # identity of its record
 
@@ -31,18 +31,18 @@ class Launch:
 class Side:
     name: str
     records: dict           # identities -> paths
-    cases: dict             # (work, which of several in one record) -> launches
+    cases: dict             # (work, number among equal ones in a record) -> launches
 
 
 def contradiction(record):
-    """The first finding of validate's checks, other than that a case FAILED; None if the record is sound."""
+    """Returns the first finding of validate's checks except that a case FAILED, or None if the record is sound."""
     whole, of_case = checks.check_all(record)
     sentences = [sentence for f in (whole, *of_case.values()) for sentence in f.sentences]
     return next((sentence for sentence in sentences if not sentence.startswith("recorded FAILED:")), None)
 
 
 def reason(case):
-    """Why the speed of a case of a sound record cannot be compared; None if it can."""
+    """Returns why the speed of a case in a sound record cannot be compared, or None if it can."""
     s = case.settings
     if s["verdict"] in ("SKIPPED", "INTERRUPTED"):
         return f"{s['verdict']}: {s['skipped'] or case.progress}"
@@ -55,7 +55,7 @@ def reason(case):
 
 
 def facts_of(p, case):
-    """p: the record's provenance."""
+    """Returns layout, program and machine of a case. p: provenance of the record."""
     s = case.settings
     found = (views.layout(case), s["ranks"], s["backend"], case.values.get("results/device", ""),
              len(set(p["hosts"])), p["git_commit"][:12] + " with changes" * p["dirty"])
@@ -64,13 +64,13 @@ def facts_of(p, case):
 
 
 def identity(record):
-    """A number of a launch: no two launches begin in the same second and have equal step times."""
+    """Returns a hash that identifies a launch by its start and step times."""
     steps = [case["steps/step_seconds"].tobytes() for case in record.cases if case.ran]
     return hash((record.provenance["started"], *steps))
 
 
 def launches_of(record):
-    """(work, which of several) -> what one record has of the case."""
+    """Returns (work, number among equal ones) -> Launch of a record."""
     found, against = {}, contradiction(record)
     for group in views.repeats(record.cases):
         work = views.work(group[0])
@@ -88,7 +88,7 @@ def records_of(folder):
 
 
 def read_side(path, name):
-    """All launches of a record or of a folder of records. A copy of a record is no second launch."""
+    """Reads all launches of a record or of a folder of records. Refuses copies of a record."""
     side = Side(name, {}, {})
     for file in records_of(path) if os.path.isdir(path) else [path]:
         try:
@@ -106,20 +106,20 @@ def read_side(path, name):
 
 
 def names_of(paths):
-    """Short names of sides: their paths below the folder that holds all of them."""
+    """Returns short names of sides: their paths below their common folder."""
     whole = [os.path.abspath(path) for path in paths]
     above = os.path.commonpath(list(map(os.path.dirname, whole)))
     return [os.path.relpath(path, above).removesuffix(".h5") for path in whole]
 
 
 def title(key):
-    """A case in words: workload, precision, size."""
+    """Describes a case by workload, precision and size."""
     (workload, size, precision, *_), number = key
     return f"{workload} {precision} {size}" + (f" no. {number + 1}" if number else "")
 
 
 def pairs(first, second):
-    """Both sides' keys of every case: of equal work, else of the same workload and precision; None: there is none."""
+    """Yields each case's keys on both sides: of equal work, else of equal workload and precision, else one is None."""
     left = [key for key in second.cases if key not in first.cases]
     for key in first.cases:
         like = [other for other in left if (other[0][0], other[0][2]) == (key[0][0], key[0][2])]
@@ -128,7 +128,7 @@ def pairs(first, second):
 
 
 def fault(sides, keys):
-    """Why a case cannot be compared: a side without it, other work, or launches that are wrong; None if it can."""
+    """Returns why a case cannot be compared (missing, other work, or wrong launches), or None if it can."""
     for side, key in zip(sides, keys):
         if key is None:
             return f"{side.name} has no such case"
@@ -143,8 +143,8 @@ def fault(sides, keys):
 
 
 def difference(name, first, second):
-    """In words how a fact of shared cases or of whole sides differs between them, or within one; empty if it does not.
-    The case is named if others differ otherwise."""
+    """Describes how a fact of shared cases or of whole sides differs between the sides or within one; empty if it does
+    not. Names the case if the fact differs between cases."""
     shared = [key for key in first.cases if key in second.cases] if name in OF_CASE else [None]
     both = {key: [" or ".join(sorted({x.facts[name] for other in side.cases if key in (other, None)
                                       for x in side.cases[other]} - {""})) for side in (first, second)]
@@ -157,7 +157,7 @@ def difference(name, first, second):
 
 
 def differences(first, second):
-    """In words what differs in layout, program and machine."""
+    """Describes the differences in layout, program and machine."""
     words = [difference(name, first, second) for name in (*OF_CASE, "hosts", "program", *WHERE)]
     words = ["no case in common"] * first.cases.keys().isdisjoint(second.cases) + list(filter(None, words))
     more = f"; {len(words) - NAMED} more" if len(words) > NAMED else ""

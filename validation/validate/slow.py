@@ -1,20 +1,20 @@
-"""Who is slow, from the recorded seconds of each rank and step: as src/bench/health/outliers.h defines it."""
+"""Finds slow ranks from the recorded seconds of each rank and step, as src/bench/health/outliers.h defines them."""
 
 import re
 
 import numpy as np
 
-# Sums of at most 10^6 doubles, in another order: 1e6 x 2^-53.
+# Rounding of sums of at most 10^6 doubles in another order: 1e6 x 2^-53.
 ROUNDING = 1e-9
 BLOCKS, LIMIT, ERRORS, ALIKE, NAMED = 10, 0.1, 3.0, 0.01, 3
-# A step so many times the median is slow (src/bench/health/slow_steps.h); so many are named.
+# A step is slow above this multiple of the median (src/bench/health/slow_steps.h). The second is how many are named.
 SLOW, SLOW_NAMED = 1.5, 8
 EXPOSED = ("tensor", "context", "expert", "shard", "pipeline", "gradient", "all")
 TABLES = ("computing_seconds", "run_delay_seconds", "late_seconds", *("exposed_" + axis for axis in EXPOSED))
 
 
 def kinds_of_work(flops, bytes_of):
-    """Ranks of the same work: lists, each led by its first, be its numbers what they may."""
+    """Returns lists of ranks with the same work as their first rank. The first is in its list even if NaN."""
     work, left, kinds = np.array([flops, bytes_of], dtype=float), np.arange(len(flops)), []
     while len(left):
         first, others = work[:, left[:1]], work[:, left]
@@ -26,7 +26,7 @@ def kinds_of_work(flops, bytes_of):
 
 
 def medians_of_others(table):
-    """Of each number of a row the median of the row's others, from one sort of the row."""
+    """Returns for each number of a row the median of the other numbers. Sorts each row once."""
     order, last = np.argsort(table, axis=1, kind="stable"), table.shape[1] - 1
     place = np.argsort(order, axis=1)
     ranked = np.take_along_axis(table, order, axis=1)
@@ -35,7 +35,7 @@ def medians_of_others(table):
 
 
 def paces(own, kinds):
-    """Of each rank: number of peers, excess over their median, its standard error by batch means."""
+    """Returns for each rank its number of peers, excess over their median, and standard error by batch means."""
     steps, ranks = own.shape
     peers, excess, error = np.zeros(ranks, int), np.full(ranks, np.nan), np.full(ranks, np.nan)
     block = np.arange(steps) * BLOCKS // max(steps, 1)
@@ -52,14 +52,14 @@ def paces(own, kinds):
 
 
 def is_known(case):
-    """Of a host's rank with several threads the run delay of one is known: where they share cores nobody is judged."""
+    """Returns whether ranks can be judged: not if their threads share cores, as one run delay a rank is known."""
     r = {name: case["results/" + name] for name in ("node_ranks", "rank_threads", "node_cores", "quota")}
     crowded = r["node_ranks"] * r["rank_threads"] > min(r["node_cores"], r["quota"])
     return case.settings["backend"] == "cuda" or r["rank_threads"] == 1 or not crowded
 
 
 def check_ranks(case, f):
-    """Tables are whole, paces follow from them, and those who are slow, no others, are named."""
+    """Requires complete tables, the paces that follow from them, and the names of exactly the slow ranks."""
     s, done = case.settings, slice(0, case["results/completed"])
     for name in TABLES:
         found = case["ranks/" + name]
@@ -69,7 +69,7 @@ def check_ranks(case, f):
         f.demand((found[done] >= 0).all(), f"{name} is below 0, or no number")
     own = np.maximum(case["ranks/computing_seconds"] - case["ranks/run_delay_seconds"], 0)[s["warmup"] : done.stop]
     work = case["ranks/computing_flops"], case["ranks/computing_bytes"]
-    kinds = kinds_of_work(*work) if done.stop else [[rank] for rank in range(s["ranks"])]  # given nothing: no peers
+    kinds = kinds_of_work(*work) if done.stop else [[rank] for rank in range(s["ranks"])]  # no work is known: no peers
     peers, excess, error = paces(own if is_known(case) else own[:0], kinds)
     f.same("peers", case["ranks/peers"], peers)
     f.same("excess", 1 + case["ranks/excess"], 1 + excess, ROUNDING)
@@ -82,7 +82,7 @@ def check_ranks(case, f):
 
 
 def beyond_mean(case):
-    """Seconds [steps, ranks + 1] beyond the mean of the timed steps: of each busy rank, and last of the whole step."""
+    """Returns seconds [steps, ranks + 1] beyond the mean of timed steps: of busy ranks, and last of the whole step."""
     first, last = case.settings["warmup"], case["results/completed"]
     busy = case["ranks/rank_seconds"] - sum(case["ranks/exposed_" + axis] for axis in EXPOSED)
     seconds = np.column_stack((busy, case["steps/step_seconds"]))[:last]
@@ -90,13 +90,13 @@ def beyond_mean(case):
 
 
 def slow_rank(longer, step):
-    """The rank that was slow in a step or the one before it; -1: none."""
+    """Returns the rank that was slow in this step or the previous one, or -1."""
     *excess, whole = longer[max(step - 1, 0) : step + 1].sum(axis=0)
     return int(np.argmax(excess)) if max(excess) >= 0.5 * whole else -1
 
 
 def slow_steps(case):
-    """What the record says of each slow step, but for the hosts."""
+    """Yields what the record says of each slow step, without hosts."""
     first, seconds, median = case.settings["warmup"], case["steps/step_seconds"], np.median(case.measured)
     longer = beyond_mean(case)
     for step in first + np.flatnonzero(seconds[first : len(longer)] > SLOW * median):
@@ -105,7 +105,7 @@ def slow_steps(case):
 
 
 def check_slow_steps(case, f):
-    """They are counted, and the first are named with their ranks."""
+    """Requires the number of slow steps, and the names of the first ones with their ranks."""
     slow, names = list(slow_steps(case)), case["results/slow_step_names"]
     f.same("slow_steps", case["results/slow_steps"], len(slow))
     named = re.sub(r"( times, rank \d+) on .*?\)(?=, \d+ \(|$)", r"\1)", names)

@@ -1,4 +1,4 @@
-"""Tables of a record for a spreadsheet, as CSV: its cases, their steps, their ranks."""
+"""Writes tables of a record as CSV for a spreadsheet: its cases, their steps, their ranks."""
 
 import csv
 
@@ -8,13 +8,13 @@ from validate import views
 
 
 def lists_of(case, group, shape):
-    """The columns of a group that have this shape, by their names."""
+    """Returns name -> column for the columns of a group that have this shape."""
     return {path.split("/")[1]: value for path, value in case.values.items()
             if path.startswith(group + "/") and np.shape(value) == shape}
 
 
 def cases(record):
-    """Attributes and single results."""
+    """Yields the attributes and single results of each case."""
     for case in record.cases:
         yield {**dict.fromkeys(("case", "workload", "precision")), **case.settings, **lists_of(case, "results", ())}
 
@@ -26,7 +26,7 @@ def steps(record):
 
 
 def sums_of(case):
-    """The tables [ranks, names] of rank_sums, with a column for each phase or axis: phase_forward_seconds."""
+    """Returns the tables [ranks, names] of rank_sums, one column per phase or axis, such as phase_forward_seconds."""
     names = {"phase": case.values.get("phases/name"), "transfer": case.values.get("rank_sums/axis")}
     return {f"{kind}_{name}_{unit}": column for path, table in case.values.items()
             if path.startswith("rank_sums/") and np.ndim(table) == 2
@@ -34,7 +34,7 @@ def sums_of(case):
 
 
 def ranks(record):
-    """Where a rank ran, its sums over the timed steps, and what is known of it and of its device."""
+    """Yields for each rank its place, its sums over the timed steps, and facts about it and its device."""
     for case in filter(lambda case: case.ran, record.cases):
         count, p = case.settings["ranks"], record.provenance
         named = ("name", "identity", "bus", "serial") if case.settings["backend"] == "cuda" else ()
@@ -52,7 +52,7 @@ TABLES = {table.__name__: table for table in (cases, steps, ranks)}
 
 
 def write(record, name, file):
-    """The table of that name. What a case does not have is empty, and so is what is not a number."""
+    """Writes the table of that name. Leaves missing values and NaN empty."""
     rows = list(TABLES[name](record))
     table = csv.DictWriter(file, list(dict.fromkeys(column for row in rows for column in row)), lineterminator="\n")
     table.writeheader()

@@ -1,11 +1,11 @@
-"""The samples taken during the steps. Rules as in src/bench/health/ and src/machine/sample/."""
+"""Checks the samples taken during the steps, by the rules in src/bench/health/ and src/machine/sample/."""
 
 import numpy as np
 
-# NVML's bits of clocks that are held down, and their words in a record: src/machine/cuda/device/nvml.c. Other reasons,
-# as a card at its power limit, are no throttling.
+# NVML's bits for throttled clocks, and their words in a record: src/machine/cuda/device/nvml.c. Other reasons for a low
+# clock, such as the power limit, are not throttling.
 THROTTLES = {0x08: "hardware slowdown", 0x20: "temperature", 0x40: "hardware temperature", 0x80: "power brake"}
-# Seconds until the sampling thread, told that the timed steps begin, has begun: it may wait for a core.
+# Seconds by which the sampling thread may start after the timed steps, because it may wait for a core.
 BEGUN = 1.0
 # At most 16 double operations in any order.
 ROUNDING = 1e-12
@@ -20,7 +20,7 @@ def throttled_samples(case):
 
 
 def check_samples(case, f):
-    """A rank's are in order, its counters count, and the sums are those of its last."""
+    """Requires samples of a rank in order, counters that never decrease, and sums equal to those of the last sample."""
     ranks, seconds = case["samples/rank"], case["samples/seconds"]
     f.demand((np.diff(ranks) >= 0).all() and (ranks < case.settings["ranks"]).all(), "samples are not rank by rank")
     same = np.diff(ranks) == 0
@@ -38,8 +38,8 @@ def check_samples(case, f):
 
 
 def check_sampled(case, last, f):
-    """Where ranks say how often they looked, at least one has samples; where energy is known, every device, or on hosts
-    rank 0 for its node. A rank whose driver hung has none. A device's go on until its steps have ended."""
+    """Requires samples if their interval is recorded. If the energy is known, every device has samples, or on hosts
+    rank 0. A rank has none if its driver hung. Samples of a device continue until its steps end."""
     ranks, every = case["samples/rank"][last].tolist(), case["results/sample_seconds"]
     f.demand((every > 0) == bool(ranks), f"{len(ranks)} ranks have samples, one every {every:g} s")
     on_cuda = case.settings["backend"] == "cuda"
@@ -52,11 +52,11 @@ def check_sampled(case, last, f):
 
 
 def check_extremes(case, f):
-    """A sample lies between them. Its time is within the timed steps, or about so on other ranks than 0."""
+    """Requires samples between their extremes, and in the timed steps. Ranks other than 0 may deviate in time."""
     for name, word in EXTREMES:
         value = case[f"samples/{name}"]
         beyond = (case[f"samples/{name}_{word}"] - value) * (1 if word == "most" else -1)
-        holds = beyond >= 0 if case["results/sample_seconds"] > 1 else beyond == 0      # none is dropped
+        holds = beyond >= 0 if case["results/sample_seconds"] > 1 else beyond == 0      # no sample was dropped
         f.demand((holds | np.isnan(value)).all(), f"samples/{name}_{word} does not fit samples/{name}")
     ranks, seconds = case["samples/rank"], case["samples/seconds"]
     if len(ranks):

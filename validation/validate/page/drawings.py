@@ -1,4 +1,4 @@
-"""Pictures of a case over time: its steps, where a step's time goes, and which ranks are slow always or once."""
+"""Pictures of a case over time: its steps, the parts of a step, and the ranks that are slow always or once."""
 
 import numpy as np
 from matplotlib.ticker import MaxNLocator
@@ -8,22 +8,22 @@ from validate.findings import count
 from validate.html import BLUE, DARK, GREEN, ORANGE, RED, SKY, drawing, number, percent, picture, seconds
 from validate.page.maps import COLOURS, SCALE, scale_bar
 
-WIDTH = 5.2         # inches of a picture: half a page
-STALL = 3           # medians; a longer step is an arrow
-POINTS = 600        # of a curve
+WIDTH = 5.2         # inches; half a page
+STALL = 3           # times the median; an arrow marks a longer step
+POINTS = 600        # points of a curve, at most
 AXIS_COLOURS = {"computing": BLUE, "tensor": SKY, "pipeline": ORANGE, "gradient": GREEN, "shard": RED,
                 "expert": "#cc79a7", "context": "#f0e442", "all": DARK, "rest": "#c9ccd1"}
 
 
 def blocks(table, most, join):
-    """The rows of a table joined so that at most so many are left, and rows of a block."""
+    """Joins the rows of a table to `most` rows or fewer. Returns them and the number of rows in a block."""
     size = -(-len(table) // most)
     starts = np.arange(0, len(table), size)
     return (table if size == 1 else join.reduceat(table, starts)), size
 
 
 def expected_seconds(case):
-    """A step's seconds by `expect`, else by the deck's sheet, else as published; and whose they are."""
+    """Returns the expected seconds of a step and the source: `expect`, else the deck's sheet, else published."""
     tokens, sums = case.settings["sequence"] * case.settings["global_batch"], np.nan
     if case.by_rank:
         parts = [case.values[f"{group}/expected_seconds"] for group in ("phases", "transfers")]
@@ -36,7 +36,7 @@ def expected_seconds(case):
 
 
 def apart(places, least):
-    """The same heights, moved so that labels at them do not overlap."""
+    """Returns the same heights, moved so that labels there do not overlap."""
     order, moved = np.argsort(places), np.array(places, float)
     for low, high in zip(order, order[1:]):
         moved[high] = max(moved[high], moved[low] + least)
@@ -44,7 +44,7 @@ def apart(places, least):
 
 
 def draw_band(axes, case, x, size):
-    """Own computing of ranks: 10 to 90 %, lighter all of them. Returns its middle in the timed steps."""
+    """Draws the own computing of ranks: 10 to 90 % dark, all ranks light. Returns the median of the timed steps."""
     own = views.own_computing(case.case)[: case.case["results/completed"]]
     bands = np.percentile(own, (0, 10, 90, 100), axis=1).T
     starts = np.arange(0, len(own), size)
@@ -55,7 +55,7 @@ def draw_band(axes, case, x, size):
 
 
 def mark_stalls(axes, x, shown, whole, top):
-    """Arrows at steps beyond the picture, the three longest with their value."""
+    """Draws arrows at steps beyond the picture. Prints the values of the three longest."""
     beyond = np.flatnonzero(whole > top)
     axes.plot(x[beyond], shown[beyond], linestyle="none", marker="^", color=RED, markersize=6, clip_on=False)
     named = []
@@ -69,7 +69,7 @@ def mark_stalls(axes, x, shown, whole, top):
 
 
 def steps(case):
-    """Steps over time, and where they are slow."""
+    """Draws the step times in order, and marks slow steps."""
     whole = case.case["steps/step_seconds"][: case.case["results/completed"]]
     median, (expected, whose) = np.median(views.measured(case.case)), expected_seconds(case)
     lines, size = blocks(whole, POINTS, np.maximum)
@@ -98,7 +98,7 @@ def steps(case):
 
 
 def culprit(case, step):
-    """Who made a slow step long, as the record says it."""
+    """Describes which rank made a slow step long, according to the record."""
     if not case.by_rank:
         return "which rank was slow is not known: the run was killed"
     rank = slow.slow_rank(slow.beyond_mean(case.case), step)
@@ -106,7 +106,7 @@ def culprit(case, step):
 
 
 def step_sentences(case):
-    """The three slowest steps, those that the record counts as slow with their culprit; spread, drift, and speeds."""
+    """Describes the three slowest steps (with culprits if the record calls them slow), spread, drift, and speeds."""
     measured, whole, warmup = views.measured(case.case), case.case["steps/step_seconds"], case.settings["warmup"]
     median, timed = np.median(measured), whole[views.timed(case.case)]
     slowest = [warmup + n for n in np.argsort(-timed, kind="stable")[:3]]
@@ -122,7 +122,7 @@ def step_sentences(case):
 
 
 def bar(axes, y, parts, whole):
-    """A bar of parts in seconds, with their names where they have the space, and the seconds of all at its end."""
+    """Draws a bar of parts in seconds. Prints names on the parts that are long enough, and the total at the end."""
     left, total = 0, sum(parts.values())
     for name, part in parts.items():
         axes.barh(y, part, left=left, height=0.42, color=AXIS_COLOURS[name], linewidth=0)
@@ -136,7 +136,7 @@ def bar(axes, y, parts, whole):
 
 
 def where(case):
-    """A step as expected, of the mean rank, of the one that computes most and the one that waits most."""
+    """Draws the expected step, and the parts of a step on the mean rank, the busiest and the one that waits most."""
     spent, (expected, whose) = views.spent(case.case), expected_seconds(case)
     spent = {name: table for name, table in spent.items() if table.any()}
     waiting = sum((table for name, table in spent.items() if name not in ("computing", "rest")),
@@ -162,7 +162,7 @@ def where(case):
 
 
 def always(case, relative):
-    """The seven ranks that compute longest and five with the slowest single step, against peers in the same step."""
+    """Draws the seven ranks that compute longest and the five with the slowest single step, against their peers."""
     first = case.settings["warmup"]
     timed = relative[views.timed(case.case)]
     order, peak = np.argsort(-case.excess, kind="stable")[:7].tolist(), np.nanmax(timed, axis=0, initial=-1)

@@ -1,4 +1,4 @@
-"""Maps of node x GPU: one pixel for each rank, 64 nodes a band; and who is named on them."""
+"""Maps of node x GPU with a cell for each rank and 64 nodes in a band, and the names of remarkable ranks and nodes."""
 
 import numpy as np
 from matplotlib import colormaps
@@ -9,19 +9,19 @@ from validate import views
 from validate.html import DARK, drawing, number, percent, picture
 
 WIDTH, BAND, NAMED = 5.2, 64, 3
-LEVELS = (-10, -7.5, -5, -2.5, -1, 1, 2.5, 5, 7.5, 10)     # percent; within 1 % is noise
+LEVELS = (-10, -7.5, -5, -2.5, -1, 1, 2.5, 5, 7.5, 10)     # percent; up to 1 % is noise
 COLOURS = colormaps["RdBu_r"].resampled(11)
 COLOURS.set_bad((0, 0, 0, 0))
 SCALE = BoundaryNorm([level / 100 for level in LEVELS], 11, extend="both")
 NODE_EXCESS, NODE_DEVIATIONS = 0.02, 6
-HEIGHT, LETTER = 0.16, 0.071                               # inches of a line and a letter of a label
+HEIGHT, LETTER = 0.16, 0.071                               # inches of a line and of a letter in labels
 
 
 class Grid:
-    """Where ranks are drawn. Inches a cell: a pixel at many nodes, space for a number at few."""
+    """The position of each rank on a map. A cell has space for a number if there are few nodes."""
 
     def __init__(self, places, nodes):
-        first, self.node = np.unique(nodes, return_inverse=True)    # a node is the lowest of its ranks
+        first, self.node = np.unique(nodes, return_inverse=True)    # the lowest rank of a node identifies it
         self.hosts, self.columns = [places[rank][0] for rank in first], min(BAND, len(first))
         place = np.array([place for _, place in places])
         self.most, self.bands = place.max() + 1, -(-len(first) // BAND)
@@ -37,7 +37,7 @@ class Grid:
         return found
 
     def draw(self, values, scale, width=WIDTH, left=0.4, top=0.2, bottom=0.0, **how):
-        """Axes with the map; how: colours of imshow."""
+        """Returns a figure and its axes with the map. how: arguments of imshow, such as colours."""
         wide, tall = self.columns * self.cell[0] * scale, self.rows * self.cell[1] * scale
         figure, axes = drawing(width, tall + top + bottom + 0.08, left=left, right=width - left - wide, top=top,
                                bottom=bottom + 0.08)
@@ -58,7 +58,7 @@ class Grid:
 
 
 def scale_bar(figure, left):
-    """The colours of the scale, with their percents, at the lower edge of a figure."""
+    """Draws the colour scale, with its percents, at the lower edge of a figure."""
     wide, tall = figure.get_size_inches()
     axes = figure.add_axes((left / wide, 0.2 / tall, 2.2 / wide, 0.1 / tall))
     middles = [-0.11, *[(low + high) / 200 for low, high in zip(LEVELS, LEVELS[1:])], 0.11]
@@ -69,7 +69,7 @@ def scale_bar(figure, left):
 
 
 def nodes_off(case, grid):
-    """(node, part) of those whose ranks are off in the median by more than 2 % and six deviations of nodes."""
+    """Returns (node, part, deviations) of nodes with a median excess beyond 2 % and beyond six deviations of nodes."""
     if len(grid.hosts) < BAND // 8 or grid.most < 2:
         return []
     middle = np.array([np.nanmedian(case.excess[np.flatnonzero(grid.node == n)]) for n in range(len(grid.hosts))])
@@ -79,7 +79,7 @@ def nodes_off(case, grid):
 
 
 class Labels:
-    """Words next to spots of a map, none over another."""
+    """Words next to spots of a map. They do not overlap."""
 
     def __init__(self, axes, grid):
         self.axes, self.taken = axes, []
@@ -109,7 +109,7 @@ def circle(axes, grid, rank):
 
 
 def excess(case, grid):
-    """Own computing against peers of the same work; sentences name the nodes that are off."""
+    """Maps the own computing time compared with peers. Returns the picture, and sentences on nodes that differ."""
     figure, axes = grid.draw(case.excess, 1, bottom=0.4, cmap=COLOURS, norm=SCALE)
     grid.number_nodes(axes)
     scale_bar(figure, 0.4)
@@ -136,20 +136,20 @@ def excess(case, grid):
 
 
 def last_of_rank(case, name, join, start):
-    """A number of each rank from its samples; not a number if it has none."""
+    """Returns a number for each rank, joined from its samples; NaN if it has none."""
     found = np.full(case.settings["ranks"], start)
     join.at(found, case.values["samples/rank"], np.nan_to_num(case.values["samples/" + name], nan=start))
     return np.where(np.isfinite(found), found, np.nan)
 
 
 def of_samples(case, names, join, start):
-    """By the first of these columns that a record has: extremes, or else samples."""
+    """Joins the first of these columns that the record has: extremes, or else samples."""
     name = next(name for name in names if "samples/" + name in case.values)
     return last_of_rank(case, name, join, start)
 
 
 def further_tables(case):
-    """(title, values of ranks, unit, which end is remarkable, floor of the scale)."""
+    """Yields (title, values of ranks, unit, remarkable end, least width of the scale)."""
     steps, kinds = views.timed(case.case), views.peers(case.case)
     median = case.case["results/median_seconds"]
     waits = sum(views.waits(case.case).values())[steps].mean(axis=0)
@@ -169,7 +169,7 @@ def further_tables(case):
 
 
 def further(case, grid):
-    """Figures with captions; a table without numbers is a sentence."""
+    """Yields figures with captions. A table without numbers gets only a sentence."""
     for title, values, unit, end, floor in further_tables(case):
         if not np.isfinite(values).any():
             yield None, f"{title}: the record has no values of it."

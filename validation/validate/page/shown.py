@@ -1,4 +1,4 @@
-"""A record and a case as the page shows them: names of ranks, verdicts and reasons, what was expected."""
+"""A record and a case as the page shows them: names of ranks, verdicts and reasons, expected speed."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,7 +14,7 @@ from validate.html import percent
 
 @dataclass
 class Run:
-    """A record and what contradicts in it: in the file as a whole, and in each case by its name."""
+    """A record, and its contradictions in the whole file and in each case by name."""
 
     record: object
     whole: list
@@ -22,8 +22,8 @@ class Run:
     name: str
     path: str
     sha256: str
-    clean: object    # hides what an anonymous page has not
-    grids: dict = field(default_factory=dict)    # of maps, by number of ranks
+    clean: object    # the Cleaner that hides private texts
+    grids: dict = field(default_factory=dict)    # number of ranks -> grid of its maps
 
     @cached_property
     def places(self):
@@ -32,7 +32,7 @@ class Run:
 
 @dataclass
 class Shown:
-    """A case of a run; label: "case 3", of several records "record 2, case 3"."""
+    """A case of a run. Its label is "case 3", or "record 2, case 3" if there are several records."""
 
     run: Run
     case: object
@@ -43,7 +43,7 @@ class Shown:
         self.findings = self.run.of_case[self.case.name]
         self.anchor = self.label.replace(", ", "-").replace(" ", "-")
         self.unit = "GPU" if self.settings["backend"] == "cuda" else "process"
-        self.expected = self.settings["expected_tokens_per_second"]    # not a number: nothing
+        self.expected = self.settings["expected_tokens_per_second"]    # NaN: none
         self.timed = self.case.ran and len(views.measured(self.case)) > 0
         self.tokens = views.speed(self.case)[0] if self.timed else np.nan    # results/tokens_per_second, if recorded
 
@@ -56,7 +56,7 @@ class Shown:
                 f"{views.layout(self.case)}")
 
     def device(self, rank):
-        """A rank's GPU or process on its node, and the bus of a GPU if it is known."""
+        """Returns the index of a GPU or process on its node, and the bus of a GPU if it is known."""
         bus = self.run.record.provenance.get("device_bus", ())
         known = self.unit == "GPU" and rank < len(bus) and bus[rank]
         return f"{self.unit} {self.run.places[rank][1]}" + (f", bus {bus[rank]}" if known else "")
@@ -66,7 +66,7 @@ class Shown:
         return f"rank {rank}, {host} {self.unit} {place}"
 
     def with_unit(self, sentence, rank):
-        """Adds the GPU of the rank that a sentence is about."""
+        """Adds the host and GPU of the rank to a sentence about it."""
         if rank < 0:
             return sentence
         host, device = self.run.places[rank][0], self.device(rank)
@@ -75,17 +75,17 @@ class Shown:
 
     @cached_property
     def by_rank(self):
-        """Has it seconds of each rank? What a journal left has not."""
+        """Returns whether the record has seconds of each rank. A record made from a journal has none."""
         return self.timed and not self.case.recovered
 
     @cached_property
     def excess(self):
-        """Own computing of each rank over its peers'; not a number: too few steps, no peers, or shared cores."""
+        """Excess of each rank's own computing over its peers'. NaN: too few steps, no peers, or shared cores."""
         return self.values["ranks/excess"] if self.by_rank else np.full(self.settings["ranks"], np.nan)
 
     @cached_property
     def outliers(self):
-        """Ranks that compute longer than the run rules allow, the slowest first."""
+        """Ranks that compute longer than the run rules allow; the slowest comes first."""
         if not self.by_rank:
             return []
         sure = self.excess - slow.ERRORS * self.values["ranks/excess_error"]
@@ -93,7 +93,7 @@ class Shown:
 
     @cached_property
     def published(self):
-        """Tokens/s of the published cell that it may be held against; not a number if there is none."""
+        """Tokens/s of the published cell that the case may be compared with; NaN if there is none."""
         row = self.by_rank and reference.compare(self.case, reference.read_cells(reference.CELLS), None, Findings())[0]
         return self.case["results/tokens_per_step"] / row["step_seconds"] if row else np.nan
 
@@ -105,7 +105,7 @@ class Shown:
 
     @property
     def word(self):
-        """What it makes of the whole; a skipped case decides nothing, unless a speed was expected of it."""
+        """The word that the case contributes to the whole. A skipped case counts only if a speed was expected of it."""
         s = self.settings
         words = {"FAILED": "FAILED", "INTERRUPTED": "INCOMPLETE"}
         other = "NOTHING TRAINED" if s["verdict"] == "SKIPPED" else s["validity"]
@@ -119,7 +119,7 @@ class Shown:
 
     @cached_property
     def reasons(self):
-        """Why it is not as one would have it: contradictions, faults, slow ranks, speed, other rules."""
+        """Sentences on what is wrong, in this order: contradictions, faults, slow ranks, speed, other rules."""
         s, found = self.settings, [(0, sentence) for sentence in self.findings]
         for kind in ("fail", "invalid"):
             told = (self.values.get(f"results/{kind}_{part}", ()) for part in ("reasons", "ranks"))
@@ -131,6 +131,6 @@ class Shown:
             found.append((3, self.expectation))
         elif s["not_accepted"] and (s["validity"] == "VALID" or s["skipped"]):
             found.append((3, s["not_accepted"]))
-        if s["skipped"] and not s["not_accepted"]:    # which says it, too
+        if s["skipped"] and not s["not_accepted"]:    # not_accepted names the skip, too
             found.append((5, f"skipped: {s['skipped']}"))
         return [sentence for _, sentence in sorted(found, key=itemgetter(0))]

@@ -1,4 +1,4 @@
-"""A case in full, its links, and what ran: what the template page.html shows."""
+"""The content of the template page.html: a case in full, its links, and what ran."""
 
 import os
 
@@ -21,7 +21,7 @@ RAN = ("git_commit", "dirty", "build_date", "build_compiler", "build_flags", "bu
 
 
 def transfers(case):
-    """Rows of (group and kind, messages, bytes of one, bytes/s), of rank 0; and a sentence on the slowest rank."""
+    """Returns rows of (group and kind, messages, bytes of one, bytes/s) of rank 0, and sentences on slow ranks."""
     names = ("name", "messages", "bytes", "bytes_per_second")
     rows = [(name, messages, size / max(messages, 1), speed) for name, messages, size, speed in
             zip(*(case.values["transfer_kinds/" + name] for name in names))]
@@ -29,7 +29,7 @@ def transfers(case):
 
 
 def slowest_links(case):
-    """Of each axis the rank that moves its bytes most slowly, if the record has the sums of all ranks."""
+    """Names for each axis the rank that transfers most slowly, if the record has the sums of all ranks."""
     if "rank_sums/axis" not in case.values:
         return
     moved, spent = (case.values["rank_sums/transfer_" + part] for part in ("bytes", "seconds"))
@@ -44,7 +44,7 @@ def slowest_links(case):
 
 
 def checks(case):
-    """Rows of (what was checked, how, passed); nothing was: a sentence."""
+    """Yields rows of (what was checked, how, passed); none if nothing was checked."""
     value = lambda name: case.values["results/" + name]
     if case.values[CHECK + "/done"]:
         parts = ", ".join(f"{name.replace('_', ' ')} {number(case.values[f'{CHECK}/{name}'])}"
@@ -62,7 +62,7 @@ def checks(case):
 
 
 def slowest(case):
-    """The ten ranks that compute longest next to their peers."""
+    """Yields the ten ranks that compute longest compared with their peers."""
     device = case.run.record.provenance
     of = lambda name, rank: device[name][rank] if rank < len(device.get(name, ())) else ""
     steps, clock = views.timed(case.case), maps.of_samples(case, ("clock_least", "clock"), np.minimum, np.inf)
@@ -88,7 +88,7 @@ def energy(case):
 
 
 def of_ranks(case):
-    """Pictures and tables that need the seconds of each rank."""
+    """Returns the pictures and tables that need the seconds of each rank."""
     ranks = case.settings["ranks"]
     grid = case.run.grids.setdefault(ranks, maps.Grid(case.run.places, case.run.record.provenance["nodes"][:ranks]))
     where, legend = drawings.where(case)
@@ -104,7 +104,7 @@ def of_ranks(case):
 
 
 def in_full(case):
-    """What the template shows of a case; a part that the record lacks is a sentence there."""
+    """Returns what the template shows of a case. The template prints a sentence for a missing part."""
     found = {"case": case, "steps": None, "where": None}
     if case.timed:
         found.update(steps=drawings.steps(case), step_sentences=drawings.step_sentences(case))
@@ -112,7 +112,7 @@ def in_full(case):
 
 
 def links_of(run):
-    """The pair matrix of the pre-flight and its ten slowest pairs; None if no calibration lies next to the record."""
+    """Returns the pair matrix of the pre-flight and the ten slowest pairs, or None if there is no calibration file."""
     path = os.path.splitext(run.path)[0] + ".calibration.h5"
     try:
         hosts, pairs, times = read_links(path)
@@ -149,7 +149,7 @@ def draw_links(hosts, ends, excess):
 
 
 def what_ran(run):
-    """Names and values of where a record comes from; the environment never."""
+    """Returns names and values of the provenance. Never returns the environment."""
     p = run.record.provenance
     rows = [(name.replace("_", " "), p[name]) for name in RAN if name in p]
     hosts = list(dict.fromkeys(p["hosts"]))

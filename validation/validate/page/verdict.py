@@ -1,4 +1,4 @@
-"""The top of a page: the word in its box, its reasons, four tiles, and the tables of cases and of sizes."""
+"""The top of a page: the word in its box, its reasons, four tiles, and the tables of cases and sizes."""
 
 import re
 
@@ -9,7 +9,7 @@ from validate.findings import count
 from validate.html import number, percent, seconds
 from validate.outcome import CHECK, THRESHOLD
 
-# Colour and symbol of each word: none stands without its symbol.
+# Colour and symbol of each word. The page shows no word without its symbol.
 BAD, DOUBT, GOOD, FACT = ("bad", "✕"), ("doubt", "!"), ("good", "✓"), ("fact", "–")
 WORDS = {"RECORD CONTRADICTS ITSELF": BAD, "FAILED": BAD, "INCOMPLETE": DOUBT, "NOT ACCEPTED": BAD, "ACCEPTED": GOOD,
          "NOTHING TRAINED": DOUBT, "NOT VALID": DOUBT, "VALID": GOOD, "PASSED": GOOD, "INTERRUPTED": DOUBT,
@@ -20,12 +20,12 @@ NUMBER = re.compile(r"\d+\.?\d*(?=\W{0,3}%|\))|\d+\.\d+")    # percentages: case
 
 
 def by_severity(cases):
-    """The worst first, of equal ones the first; those that trained nothing at the end."""
+    """Sorts the worst case first, keeps the order of equal ones, and puts cases that trained nothing last."""
     return sorted(cases, key=lambda case: WORST.index(case.word))
 
 
 def word_of(runs, cases):
-    """The word of the whole, by precedence."""
+    """Returns the word of the whole page: the most severe word comes first."""
     words = {case.word for case in cases}
     contradicted = any(run.whole or any(run.of_case.values()) for run in runs)
     words |= {"RECORD CONTRADICTS ITSELF"} if contradicted else set()
@@ -44,7 +44,7 @@ def shortened(sentence):
 
 
 def box_reasons(runs, cases, word, left_out):
-    """At most three that decide, each with its case."""
+    """Returns at most three reasons that decide, each with its case, and the number of the others."""
     found = [f"the record as a whole: {sentence}" for run in runs for sentence in run.whole]
     found += [shortened(f"{label}: " + "; ".join(sentences[:2])) for label, sentences in left_out if sentences]
     if word == "INCOMPLETE":
@@ -72,7 +72,7 @@ def counts(cases):
 
 
 def origin(run):
-    """One line on where a record comes from."""
+    """Returns one line on where a record comes from."""
     p, hosts = run.record.provenance, list(dict.fromkeys(run.record.provenance["hosts"]))
     title = [" ".join(line.strip() for line in p["deck"].splitlines()[:2])] if p["deck"] else []
     digest = [f"SHA-256 of {run.name} {run.sha256}"] if run.sha256 else []
@@ -122,7 +122,7 @@ def slow_tile(first):
 
 
 def why_no_excess(case):
-    """Why no rank was compared with its peers, and what to do."""
+    """Explains why no rank was compared with its peers, and what to do about it."""
     s = case.settings
     if not case.by_rank:
         return "The record has no seconds of ranks, because the case did not come to its end. Run the deck again."
@@ -147,7 +147,7 @@ def residual_tile(cases):
 
 
 def row(group):
-    """A line of the table of cases; repeats are one."""
+    """Returns a line of the table of cases. Repeats share a line."""
     first, s = group[-1], group[-1].settings
     value = lambda name: np.nanmedian([case.values.get("results/" + name, np.nan) for case in group])
     residuals = [case.values.get(CHECK + "/residual", np.nan) for case in group if case.values.get(CHECK + "/done")]
@@ -161,7 +161,7 @@ def row(group):
 
 
 def sizes(cases):
-    """One workload at several sizes, as the recipes' tables have it: rows by ranks, with the efficiency per rank."""
+    """Yields a table for each workload with several sizes, like the recipes: rows by ranks, with their efficiency."""
     groups = {}
     for group in views.repeats(cases):
         s = group[-1].settings
