@@ -65,7 +65,7 @@ def watch(tap, program, backend, folder):
     bits = [(case["weights_digest"], case["losses"], case["gradient_norms"]) for case in plain + told]
     tap.ok(len(plain) == 2 and bits[2:] == [bits[0], bits[0], bits[1]], f"{backend}: no bit changes", f"{bits}\n{said}")
     reasons = [" ".join(case["invalid_reasons"]) for case in (plain[0], told[0], told[1])]
-    tap.ok(all(words in why for words, why in zip(("profiled: NCCL_DEBUG_SUBSYS=COLL has", "profiled: steps 1 to 4",
+    tap.ok(all(words in why for words, why in zip(("profiled: NCCL_DEBUG_SUBSYS=COLL makes", "profiled: steps 1 to 4",
                                                    f"profiled: NVTX_INJECTION64_PATH={LISTENER} att"), reasons)),
            f"{backend}: who is watched is NOT VALID", reasons)
     for rank, steps in enumerate(STEPS):
