@@ -13,7 +13,7 @@ static const char llama3[] = "llama3.1-70b", nemotron4[] = "nemotron4-340b", gpt
 static const char *const precisions[] = { "fp32", "bf16", "fp8" };
 enum { PRECISIONS = sizeof precisions / sizeof *precisions, FP8 = 2 };
 
-/* FP8 products need at least 16 rows, columns and terms on each rank. */
+/* FP8 needs wider layers: products need at least 16 terms on each rank. */
 static bench_case case_for(const char *workload, const char *precision, const char *keys)
 {
     char text[TRAINED_DECK], all[TRAINED_DECK / 2];
