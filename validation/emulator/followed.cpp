@@ -72,7 +72,7 @@ template <bool write> __attribute__((noinline)) static void follow(size_t at, si
     }
 }
 
-/* Of eight bytes, the sanitizer poisons none, all, or the last few. */
+/* Returns whether any byte is poisoned. Of eight bytes, the sanitizer poisons none, all, or the last few. */
 static inline bool poisoned(uintptr_t address, size_t bytes)
 {
     const int8_t *shadow = reinterpret_cast<const int8_t *>((address >> SHADOW_SCALE) + shadow_offset);

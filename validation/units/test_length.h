@@ -1,4 +1,4 @@
-/* Whether a test runs at full length: its row in tests.list has `long`. */
+/* The length of a test: full if its row in tests.list has `long`. */
 #pragma once
 #include <stdbool.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* What the sampled shadow selects: one operation per name, kind and phase of a step, any of them with equal chance, and
- * parts that are correct exactly if the operation is. */
+/* The selection of the sampled shadow: one operation per name, kind and phase of a step, at random. A part is correct
+ * exactly if its operation is. */
 #include "base/fp8.h"
 #include "machine/op/limits.h"
 #include "machine/op/op.h"

@@ -31,9 +31,9 @@ static bench_case cut_case(cut k)
     return case_of(text, world_ranks());
 }
 
-/* Which transfers enclose which operations. */
+/* Kinds of overlap: a transfer whose span encloses an operation. */
 typedef enum {
-    TENSOR, /* a transfer of a layer around a product of it */
+    TENSOR, /* a transfer of a layer around a product of that layer */
     REDUCED,
     GATHERED, /* a bucket reduced around backward; gathered around anything */
     FORWARD_IN,
@@ -43,7 +43,7 @@ typedef enum {
     KEYS_FORWARD,
     KEYS_BACKWARD,
     KEY_GRADIENTS,  /* of their layer: around attention; around products of backward; around attention backward */
-    WEIGHTS_BEHIND, /* no transfer: a weight gradient after what was submitted behind it */
+    WEIGHTS_BEHIND, /* no transfer: a weight gradient ran after an operation submitted later */
     PLACES
 } place;
 static const char *const place_names[PLACES] = {

@@ -24,7 +24,7 @@ enum { LAYOUT_TITLE = 256, TRAINED_STEPS = 32, TRAINED_ROWS = 256, TRAINED_SEQUE
 typedef struct {
     int64_t steps, sequences;
     double loss[TRAINED_STEPS], norm[TRAINED_STEPS];
-    double balance[TRAINED_STEPS], dropped[TRAINED_STEPS]; /* with experts */
+    double balance[TRAINED_STEPS], dropped[TRAINED_STEPS]; /* with experts only */
     double sequence_loss[TRAINED_STEPS]
                         [TRAINED_SEQUENCES]; /* summed over positions; kept if the batch is small enough */
     int rows;
@@ -35,18 +35,17 @@ typedef struct {
         *last_gradient; /* [base[rows]]: of the first and of the last step, summed over ranks, unclipped */
     double *first_weight,
         *weight; /* [base[rows]]: before the first step and after the last one; masters where there are */
-    /* Models with experts: choices as in bench/check/routing.h, [steps, sequences, layers, positions], NULL where
-     * nothing keeps them. A run whose choices were given: by how much its own logits would have others, and how often.
-     */
+    /* Models with experts: choices as in bench/check/routing.h, [steps, sequences, layers, positions]; NULL if not
+     * recorded. flips: for given choices, how many differ from those of the run's own logits, and by which margin. */
     int64_t of_sequence; /* choices: layers x positions */
     double *choices;
     routing_flips flips;
-    /* FP8, delayed scaling: [steps, tensors]. Of a run that was given scales, how its own differ
-     * (bench/check/scaling.h), of all steps. */
+    /* FP8 with delayed scaling: [steps, tensors]. scales: for given scales, the difference from the run's own scales
+     * (bench/check/scaling.h) over all steps. */
     int64_t tensors;
     double *scale;
     scale_difference scales;
-    double first_distance;      /* of the first step's */
+    double first_distance;      /* of the first step's scales */
     double whole_weight_errors; /* elements of any rank's gathered weights that differ from the owner's rounded value */
     double hazards, faults;     /* over all ranks */
     int64_t waits;              /* of the last step on this rank */
