@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DESTINATION = 17, ARRIVES = 8, KEPT = 4096, PIECES = 4 }; /* PIECES: messages per step from one rank to another */
+enum { DESTINATION = 17, ARRIVES = 8, KEPT = 4096, PIECES = 4 }; /* PIECES: messages per step between two ranks */
 typedef struct {
     int name;
     void *memory;

@@ -75,8 +75,7 @@ static inline void raise_spread(spread *to, const spread *s)
 }
 
 /* Returns the largest ratio of spread to limit. Weights without masters are not compared with FP32
- * (bench/check/check.c). The one rank need not round like tensor ranks: the limits allow for GPUs, whose sums
- * differ. */
+ * (bench/check/check.c). The one rank need not round like tensor ranks: the limits allow for GPUs. */
 static inline double spread_in_limits(const spread *s, const bench_case *c, bool against_fp32)
 {
     storage_rule kept = storage_of(c);
