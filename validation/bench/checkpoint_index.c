@@ -1,5 +1,5 @@
-/* The index of a checkpoint of Llama 3.1 405B, laid out on paper for 512 and 2,048 GPUs: how long a rank reads it and
- * finds what it shares with it. Where the ranks differ, the layout that loads is the other one. */
+/* Measures how long a rank reads the index of a checkpoint of Llama 3.1 405B and searches it for its parameters. The
+ * ranks are laid out on paper (512 and 2,048 GPUs). The loading layout can differ from the saved one. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "bench/checkpoint/index.h"
@@ -18,7 +18,7 @@ static bench_case case_at(int ranks)
     return c;
 }
 
-/* What a rank owns, on paper; the trainer keeps the parameters of its stage. */
+/* The fragments that a rank owns, on paper. The trainer keeps the parameters of its stage. */
 static own_fragments owned_by(trainer *t, mesh *m, const bench_case *c, int rank)
 {
     arena a;
@@ -47,7 +47,7 @@ static checkpoint_index index_of(const bench_case *c)
     return x;
 }
 
-/* Runs that a rank shares with the saved fragments, of one state. */
+/* Returns how many runs of one state the rank shares with the saved fragments. */
 static int64_t match(const checkpoint_index *x, const own_fragments *own)
 {
     int64_t runs = 0, saved;

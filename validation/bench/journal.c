@@ -1,5 +1,5 @@
-/* What the journal costs: its part of the time of steps of 50 ms, which go through more memory than the caches
- * hold, in one run, in this folder. */
+/* Measures the cost of the journal: its fraction of the time of 50 ms steps that use more memory than the caches hold.
+ * One run, in the current folder. */
 #include "base/clock.h"
 #include "bench/facts/sink.h"
 #include "bench/record/place.h"
@@ -14,14 +14,14 @@ enum { STEPS = 100, MEMORY = 64 << 20 };
 
 static bench_case given = { .number = 1, .warmup = 0, .steps = STEPS, .layout = { .ranks = 1 } };
 
-/* Returns when the step is over. */
+/* Returns when the time of one step has passed. */
 static void compute(unsigned char *memory)
 {
     double begin = clock_seconds();
     for (int round = 1; clock_seconds() - begin < STEP_SECONDS; round++) memset(memory, round, MEMORY / 8);
 }
 
-/* Seconds of the journal in all steps. */
+/* Returns the seconds that the journal took in all steps. */
 static double journal_seconds(void *journal, const case_result *r, unsigned char *memory)
 {
     double spent = 0.0;

@@ -1,5 +1,5 @@
-/* What the host's kernels take per byte that they name as operands, one thread, seconds of the processor: of Llama's
- * and of the other families' layers. A line each: kind, format, GB/s. */
+/* Measures the host's kernels per operand byte: one thread, processor seconds, layers of Llama and of the other
+ * families. Prints one line per kernel: kind, format, GB/s. */
 #include "machine/op/kernels.h"
 #include "base/fail.h"
 #include "base/fp8.h"
@@ -18,7 +18,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Small numbers of both signs. */
+/* Returns a tensor of small numbers of both signs. */
 static tensor filled(dtype type, int64_t rows, int64_t columns)
 {
     tensor t = tensor_2d(NULL, type, rows, columns);
@@ -100,7 +100,7 @@ static void time_activations(dtype t)
     time_op("column_sums", t, column_sums_op(up, sums, UPDATE));
 }
 
-/* Codes with their transposed copy, alone, of the other format; a transposed copy of codes, made anew. */
+/* Times FP8 values with their transposed copy, without it, in the other format, and a transposed copy alone. */
 static void time_codes(dtype t)
 {
     static _Alignas(16) float scale[FP8_FACTORS];

@@ -1,4 +1,4 @@
-/* The machine's own oneDNN rate: one FP32 product of 2048 x 2048 matrices, flop/s, the best of several. */
+/* Measures this machine's oneDNN rate: one FP32 product of 2048 x 2048 matrices, flop/s, best of several runs. */
 #include <dnnl.h>
 #include <stdio.h>
 #include <stdlib.h>

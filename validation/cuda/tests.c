@@ -1,6 +1,6 @@
-/* Unit tests linked into one program for the bundle. The Makefile renames each test's main to main_NAME, and its
- * __wrap_op_submit (units/machine/operations/mirror.h) to submit_NAME. TESTS is the list TEST(NAME) TEST(NAME) ...
- * The name by which the program is started, through a link, chooses the test. */
+/* All unit tests in one program, for the bundle. The Makefile renames each test's main to main_NAME, and its
+ * __wrap_op_submit (units/machine/operations/mirror.h) to submit_NAME. TESTS is the list TEST(NAME) TEST(NAME) ... The
+ * name under which the program is started (a link) selects the test. */
 #include "machine/queue/machine.h"
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 typedef int test_main(int argc, char **argv);
 typedef mark test_submit(queue *q, const op *o);
 
-/* Only tests of operations have a submit of their own; of the others the address is NULL. */
+/* Only tests of operations define submit_NAME; for the others the address is NULL. */
 #define TEST(name)                                                                                                     \
     extern test_main main_##name;                                                                                      \
     __attribute__((weak)) extern test_submit submit_##name;

@@ -1,7 +1,6 @@
-/* Runs a grid: a few blocks at a time, the threads of a block in random order between barriers. A fiber takes threads
- * as long as they run to their end, and stays with one that waits at a barrier; so kernels without barriers switch no
- * stacks. Warps are drawn at random; one that was drawn keeps the processor while its lanes can run, and mostly through
- * its shuffles. */
+/* Runs a grid: a few blocks at a time, and the threads of a block in random order between barriers. A fiber runs
+ * threads until one waits at a barrier, and then stays with that thread; kernels without barriers therefore switch no
+ * stacks. Warps are drawn at random. The drawn warp usually continues while its lanes can run, also across shuffles. */
 #include "block.h"
 #include <cstdio>
 #include <cstring>
@@ -48,7 +47,7 @@ static void all_ready_but(warp *w, int lane)
 /* --- Choosing
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* The next thread to run becomes the one here; false: none is ready. */
+/* Makes the next thread to run the current one. Returns false if none is ready. */
 static bool choose()
 {
     if (live.empty()) return false;
@@ -68,7 +67,7 @@ static bool choose()
     return true;
 }
 
-/* Leaves the processor to another thread; returns when this one is chosen again. */
+/* Switches to another thread. Returns when this thread is chosen again. */
 static void suspend()
 {
     warp *w = here;
@@ -102,7 +101,7 @@ static void block_close(block *b)
     spare.push_back(b);
 }
 
-/* Blocks begin in a scattered order: every stride-th, where the stride and their number have no common divisor. */
+/* Starts blocks in a scattered order: every stride-th, where the stride and the number of blocks are coprime. */
 static void block_begin(block *b)
 {
     uint64_t at = next_block;
@@ -145,7 +144,7 @@ static void thread_gone()
     }
 }
 
-/* What fibers do: threads, until one is chosen that has a fiber already. */
+/* Body of a fiber: runs new threads until a thread is chosen that already has a fiber. */
 static void run_threads()
 {
     for (;;) {
@@ -206,7 +205,7 @@ __attribute__((noreturn)) static void elsewhere(const emulator_site &mine, const
     alone(mine, others);
 }
 
-/* Most are of 4 bytes, and those of several words are not worth a call. */
+/* Most copies have 4 bytes, and a few words are not worth a function call. */
 static inline void copy(void *to, const void *from, size_t bytes)
 {
     if (bytes == 4) memcpy(to, from, 4);
@@ -216,7 +215,7 @@ static inline void copy(void *to, const void *from, size_t bytes)
     else memcpy(to, from, bytes);
 }
 
-/* Waits for the 32 lanes; the last one calls combine and goes on. */
+/* Waits for the 32 lanes. The last lane calls combine and continues. */
 static unsigned char *meet(const void *mine, size_t bytes, void (*combine)(void *), const emulator_site &site)
 {
     warp *w = here;

@@ -1,6 +1,6 @@
-/* Copies and fills. Those on a stream run late, as all else; host memory must be pinned, and what a copy will write to
- * the host is poisoned until it has. Synchronous ones run on CUDA's legacy stream, which no other stream of xgsw waits
- * for. */
+/* Copies and fills. On a stream they run late, like all queued work; host memory must be pinned, and the host
+ * destination of a copy is poisoned until the copy has run. Synchronous copies use CUDA's legacy stream. No other
+ * stream of xgsw waits for it. */
 #include "inside.h"
 #include <cstring>
 
@@ -46,7 +46,7 @@ static const char *side(const void *p, size_t bytes)
     return in_device(p, 1) || in_pinned(p, 1) ? "memory beyond an allocation's end" : "pageable host memory";
 }
 
-/* The kind must say what the addresses are. */
+/* Fails unless the kind agrees with the addresses. */
 static void check_kind(const copy &c, enum cudaMemcpyKind kind, const char *call)
 {
     size_t written = span(c.to_pitch, c), read = span(c.from_pitch, c);
@@ -114,7 +114,7 @@ cudaError_t cudaMemsetAsync(void *memory, int byte, size_t bytes, cudaStream_t s
     return cudaSuccess;
 }
 
-/* Late too: CUDA's returns before device memory is filled. */
+/* Runs late, too: CUDA's cudaMemset returns before device memory is filled. */
 cudaError_t cudaMemset(void *memory, int byte, size_t bytes)
 {
     return cudaMemsetAsync(memory, byte, bytes, legacy_stream());

@@ -1,5 +1,5 @@
-/* cuBLASLt on the emulated device, over oneDNN's sgemm. It refuses what the library refuses on Hopper, saying why on
- * stderr, and fails where the library would read or write what it must not. Products are column-major: d = alpha op(a)
+/* cuBLASLt on the emulated device, with oneDNN's sgemm. It refuses what the library refuses on Hopper and prints the
+ * reason on stderr; it fails if the library would access invalid memory. Products are column-major: d = alpha op(a)
  * op(b) + beta c. */
 #include "base/fp8.h"
 #include "cublaslt_inside.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the opaque words of an algorithm hold. promise: the alignments for which the heuristic proposed it. */
+/* Contents of the opaque words of an algorithm. promise: the alignments for which the heuristic proposed it. */
 typedef struct {
     uint32_t id, reduction, splits, promise[4];
     uint32_t magic;
@@ -43,7 +43,7 @@ static algorithm algorithm_of(const cublasLtMatmulAlgo_t *opaque)
     return a;
 }
 
-/* ---- What Hopper's library takes ---- */
+/* ---- What the library accepts on Hopper ---- */
 
 static bool equal(const struct cublaslt_layout *x, const struct cublaslt_layout *y)
 {
@@ -64,7 +64,7 @@ static cublasStatus_t check_layout(const struct cublaslt_layout *x, const char *
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* One E5M2 at most; the library also writes FP16 and FP8, which is not emulated. */
+/* At most one operand is E5M2. The library also writes FP16 and FP8; this is not emulated. */
 static bool multiplies_fp8(const job *j)
 {
     return is_fp8(j->a.type) && is_fp8(j->b.type) && (j->a.type == CUDA_R_8F_E4M3 || j->b.type == CUDA_R_8F_E4M3) &&
@@ -116,7 +116,7 @@ static bool in_packs(const struct cublaslt_layout *x)
     return (size_t)x->ld * bytes % FP8_MULTIPLE == 0 && (size_t)x->apart * bytes % FP8_MULTIPLE == 0;
 }
 
-/* cuBLAS: cublasLtMatmul, "To use FP8 kernels"; what multiplies a factor must be FP8. */
+/* cuBLAS: cublasLtMatmul, "To use FP8 kernels". Operands with a scale factor must be FP8. */
 static cublasStatus_t check_fp8(const job *j)
 {
     if (!is_fp8(j->a.type))
@@ -178,7 +178,7 @@ static bool can(const job *j, const algorithm *a)
     return a->magic == MAGIC && fetches && (a->id == PLAIN || a->id == SPLIT || (a->id == ALIGNED && aligned));
 }
 
-/* The first that is proposed cannot run. Of the allowed ways to add the parts of a sum one takes the least exact. */
+/* The first proposal cannot run. Algorithms that split sums use the least exact of the allowed reductions. */
 static int propose(const job *j, const struct cublaslt_preference *wish, algorithm list[PROPOSED])
 {
     static const uint32_t least_exact[] = { CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE, CUBLASLT_REDUCTION_SCHEME_INPLACE,
@@ -274,7 +274,7 @@ static float value_at(const void *x, cudaDataType type, size_t i)
 
 static int64_t terms_of(const job *j) { return (int64_t)(j->how.trans[0] == CUBLAS_OP_T ? j->a.rows : j->a.cols); }
 
-/* The matrix in FP32 without gaps. */
+/* Returns the matrix in FP32 without gaps. */
 static float *widened(const void *x, const struct cublaslt_layout *l)
 {
     float *wide = cublaslt_made(l->rows * l->cols * sizeof *wide);
@@ -284,8 +284,8 @@ static float *widened(const void *x, const struct cublaslt_layout *l)
     return wide;
 }
 
-/* EMULATOR_WRONG_PRODUCTS="DEED LEAST": one algorithm makes products of LEAST multiplications or more wrong. "zeros";
- * "piece": a tile is that of the product before; "terms": 32 of them are left out. */
+/* EMULATOR_WRONG_PRODUCTS="DEED LEAST": one algorithm returns wrong products of at least LEAST multiplications.
+ * "zeros"; "piece": one tile is from the product before; "terms": 32 terms are omitted. */
 static bool wrong_by(const job *j, const char *deed)
 {
     const char *asked = getenv("EMULATOR_WRONG_PRODUCTS");
@@ -300,7 +300,7 @@ static void exchange_tile(const job *j, float *sum)
     static float before[16][16];
     for (size_t i = 0; i < 256 && i / 16 < j->d.cols && i % 16 < j->d.rows; i++) {
         float *x = &sum[i / 16 * j->d.rows + i % 16], old = before[i / 16][i % 16];
-        before[i / 16][i % 16] = isfinite(*x) ? *x : 0.0f; /* trials run on memory that nobody wrote */
+        before[i / 16][i % 16] = isfinite(*x) ? *x : 0.0f; /* trials use memory that was never written */
         *x = old;
     }
 }
@@ -329,7 +329,7 @@ static void touch_ranges(const job *j)
     if (j->workspace_bytes) emulator_range(j->workspace, j->workspace_bytes, "cublasLtMatmul: workspace");
 }
 
-/* Terms [from, to) of the sums. sgemm is row-major: d' = op(b)' op(a)'. */
+/* Adds the terms [from, to) to the sums. sgemm is row-major: d' = op(b)' op(a)'. */
 static void add_terms(const job *j, const float *a, const float *b, float *sum, int64_t from, int64_t to, float beta)
 {
     bool ta = j->how.trans[0] == CUBLAS_OP_T, tb = j->how.trans[1] == CUBLAS_OP_T;
@@ -346,8 +346,8 @@ static void round_to(cudaDataType type, float *sum, size_t n)
     for (size_t i = 0; type == CUDA_R_16BF && i < n; i++) sum[i] = bf16_widen(bf16_round(sum[i]));
 }
 
-/* In two parts where the algorithm splits sums; a part that it keeps in d's format is rounded. Most of Hopper's kernels
- * round a product before they add c, or a bias. */
+/* Adds two parts if the algorithm splits sums; a part stored in d's format is rounded. Like most of Hopper's kernels,
+ * one algorithm rounds the product before it adds c or a bias. */
 static void run_one(const job *j)
 {
     int64_t k = terms_of(j) - (wrong_by(j, "terms") ? 32 : 0), half = j->by.splits > 1 ? k / 2 : 0;

@@ -1,4 +1,4 @@
-/* Handles and descriptors of the emulated cuBLASLt: an attribute is set by exactly its bytes. */
+/* Handles and descriptors of the emulated cuBLASLt. An attribute must be set with exactly its size. */
 #include "cublaslt_inside.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -69,7 +69,7 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* The value of an attribute of exactly that many bytes. */
+/* Copies the value of an attribute that has exactly this size. */
 static cublasStatus_t take(void *to, size_t expected, const void *value, size_t bytes)
 {
     if (!value || bytes != expected)

@@ -1,4 +1,4 @@
-/* What tests of single kernels, which link no backend, have in place of its door. */
+/* Replaces the backend's error check in tests of single kernels, which link no backend. */
 #include "inside.h"
 
 extern "C" __attribute__((weak)) void cuda_check(cudaError_t code, const char *call, const char *file, int line)

@@ -1,7 +1,7 @@
-/* The devices that the runtime reports: EMULATOR_DEVICES of them (environment, 1 if not given), like an H100. Every
- * process has devices of its own, unless EMULATOR_SHARED_DEVICE=1 gives all processes the same. EMULATOR_CONTEXT=0:
- * none of them can be used, as if another process had them for itself. EMULATOR_SMS: multiprocessors of each.
- * EMULATOR_SHARED_KIB: shared memory of a thread block. */
+/* The devices that the runtime reports: EMULATOR_DEVICES of them (environment, default 1), like an H100. Every process
+ * has separate devices, unless EMULATOR_SHARED_DEVICE=1 gives all processes the same. EMULATOR_CONTEXT=0: no device can
+ * be used, as if another process used them exclusively. EMULATOR_SMS: multiprocessors per device. EMULATOR_SHARED_KIB:
+ * shared memory per thread block. */
 #include "inside.h"
 #include <cstdio>
 #include <cstdlib>
@@ -19,13 +19,13 @@ static int number(const char *name, int otherwise)
     return text ? atoi(text) : otherwise;
 }
 
-/* Bytes that a thread block can have. */
+/* Returns the largest shared memory of a thread block in bytes. */
 static int shared_memory() { return number("EMULATOR_SHARED_KIB", 227) << 10; }
 
 static int devices() { return number("EMULATOR_DEVICES", 1); }
 bool has_device() { return devices() > 0; }
 
-/* What makes devices of several processes different: 0 if they share them. */
+/* Returns a number that distinguishes the devices of processes; 0 if they share them. */
 static unsigned owner() { return number("EMULATOR_SHARED_DEVICE", 0) ? 0 : unsigned(getpid()); }
 static int pci_domain() { return int(owner() & 0xFFFFu); }
 static int pci_bus() { return int(owner() >> 16 & 0xFFu); }

@@ -1,6 +1,6 @@
-/* The emulated device, as fakes of libraries and tests use it. C and C++ both take this file. Nothing runs when it is
- * queued: the device advances only inside calls that synchronize or query, in the caller's thread, one randomly chosen
- * item at a time among the heads of streams for which enough multiprocessors are free (seed: environment
+/* Interface of the emulated device for fake libraries and tests, in C and C++. Nothing runs when it is queued: the
+ * device advances only in calls that synchronize or query, in the caller's thread, by one randomly chosen item at a
+ * time. It chooses among the heads of streams that have enough free multiprocessors (seed: environment
  * EMULATOR_SEED). */
 #pragma once
 #include <cuda_runtime.h>
@@ -11,34 +11,34 @@
 extern "C" {
 #endif
 
-/* Queues run(data) on the stream; it runs later, in one go. release(data), if not NULL, is called once it has run. */
+/* Queues run(data) on the stream; it runs later without interruption. Then calls release(data), if not NULL. */
 void emulator_enqueue(cudaStream_t s, const char *what, void (*run)(void *), void *data, void (*release)(void *));
-/* When the stream gets there, the work begins as soon as may_begin(data) says true. test(data) is called from then on
- * until it says true. */
+/* Queues work that begins when it is the head of the stream and may_begin(data) returns true. From then on test(data)
+ * is called until it returns true. */
 void emulator_enqueue_polled(cudaStream_t s, const char *what, bool (*may_begin)(void *), bool (*test)(void *),
                              void *data, void (*release)(void *));
-/* The item that was queued last holds so many multiprocessors from its beginning to its end. It begins when as many are
- * free. An item for which nothing was said holds none. */
+/* Lets the item queued last hold this many multiprocessors while it runs. It begins when they are free. By default an
+ * item holds none. */
 void emulator_occupy(cudaStream_t s, int multiprocessors);
 /* Returns how many multiprocessors the device has: EMULATOR_SMS (environment), or those of an H100. */
 int emulator_multiprocessors(void);
-/* The bytes must lie in one live device allocation (emulator_range), or there or in pinned host memory
+/* Fails unless the bytes are in one live device allocation (emulator_range), or in one or in pinned host memory
  * (emulator_reach). */
 void emulator_range(const void *p, size_t bytes, const char *what);
 void emulator_reach(const void *p, size_t bytes, const char *what);
-/* So much more (less) of the device's memory is taken by a library, and is not there. */
+/* Adds (negative: subtracts) device memory that a library holds and that is not available. */
 void emulator_hold(long long bytes);
-/* "emulator: ..." to stderr, then abort. */
+/* Prints "emulator: ..." to stderr and aborts. */
 __attribute__((noreturn, format(printf, 1, 2))) void emulator_fail(const char *format, ...);
-/* EMULATOR_IDLE=1: kernels, products, fills and copies within the device are checked, but not run; device memory costs
- * nothing. So real sizes can be shown to be accepted. */
+/* Returns true if EMULATOR_IDLE=1: kernels, products, fills and copies within the device are checked but not run, and
+ * device memory is not backed. Tests use it to show that real sizes are accepted. */
 bool emulator_idle(void);
-/* A number below n, from the seed. */
+/* Returns a random number below n. */
 unsigned emulator_random(unsigned n);
-/* From here on the random order is another seed's. */
+/* Restarts the random order with another seed. */
 void emulator_seed(unsigned long long seed);
 
-/* Between these a call that makes the host wait for the device fails. */
+/* Between these two calls, a call that makes the host wait for the device fails. */
 void emulator_step_begin(void);
 void emulator_step_end(void);
 
@@ -51,7 +51,7 @@ emulator_counts emulator_counted(void);
  * -------------------------------------------------------------------- */
 
 enum { EMULATOR_LANE_BYTES = 128 };
-/* Who calls, to find lanes that stand at different calls: macro EMULATOR_HERE("mma"). */
+/* The place of a call, to find lanes that are at different calls: macro EMULATOR_HERE("mma"). */
 typedef struct {
     const char *what, *file;
     int line;
@@ -60,14 +60,13 @@ typedef struct {
     (emulator_site) { what, __FILE__, __LINE__ }
 /* Copies `bytes` from each lane into all[32][bytes] of each. */
 void emulator_warp_exchange(const void *mine, size_t bytes, void *all, emulator_site site);
-/* The same without the copy: [32][bytes], to be read until the lane's next such call. */
+/* The same without the copy: returns [32][bytes], valid until the lane's next such call. */
 const void *emulator_warp_gather(const void *mine, size_t bytes, emulator_site site);
-/* combine(all) is called once on [32][bytes] and changes it in place; then each lane gets its part of it back in
- * `mine`. */
+/* Calls combine(all) once, which changes [32][bytes] in place. Then each lane gets its part back in `mine`. */
 void emulator_warp_combine(void *mine, size_t bytes, void (*combine)(void *all), emulator_site site);
 void emulator_warp_barrier(emulator_site site);
 void emulator_block_barrier(emulator_site site);
-/* The block's shared memory, at least so many bytes of it. */
+/* Returns the block's shared memory. Fails if it has fewer bytes. */
 void *emulator_shared(size_t bytes, const char *name);
 
 /* --- For launch.cuh and the fakes of the runtime
@@ -78,12 +77,12 @@ typedef struct {
     const void *kernel; /* its address */
     dim3 grid, block;
     size_t shared, argument_bytes;
-    void (*call)(void *arguments); /* one thread's whole run */
+    void (*call)(void *arguments); /* runs one thread */
     void *arguments;
     void (*release)(void *arguments);
 } emulator_launch_plan;
 void emulator_launch(const emulator_launch_plan *plan, cudaStream_t s);
-/* The kernel's KERNEL(threads). */
+/* Returns the bound in the kernel's KERNEL(threads). */
 int emulator_kernel_bound(const void *kernel);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Failing, drawing random numbers, counting, and CUDA's error codes in words. */
+/* Failures, random numbers, counts, and the names of CUDA's error codes. */
 #include "inside.h"
 #include <csignal>
 #include <cstdarg>
@@ -24,7 +24,7 @@ void synchronizing(const char *call)
     if (in_step) emulator_fail("%s: the host waits for the device inside a step", call);
 }
 
-/* Never 0. */
+/* Returns a hash that is never 0. */
 static uint64_t mixed(uint64_t x, uint64_t with)
 {
     x = (x ^ with) * 0x9E3779B97F4A7C15u;
@@ -32,7 +32,7 @@ static uint64_t mixed(uint64_t x, uint64_t with)
     return x ? x : 1;
 }
 
-/* The seed, and the rank, so that ranks differ. */
+/* Combines the seed with the rank, so that ranks differ. */
 static uint64_t seed()
 {
     uint64_t x = 1;
@@ -62,7 +62,7 @@ void emulator_fail(const char *format, ...)
     vfprintf(stderr, format, arguments);
     fputc('\n', stderr);
     va_end(arguments);
-    signal(SIGABRT, SIG_DFL); /* MPI's handler says more than one wants to read */
+    signal(SIGABRT, SIG_DFL); /* MPI's handler prints too much */
     abort();
 }
 

@@ -1,4 +1,4 @@
-/* Fibers over boost.context, with the annotations that the address sanitizer asks for. */
+/* Fibers over boost.context, with the annotations that the address sanitizer needs. */
 #include "fiber.h"
 #include "inside.h"
 #include <boost/context/detail/fcontext.hpp>
@@ -15,10 +15,10 @@ enum { PAGE = 4096, STACK = 192 << 10, SLAB = 64, COLOURS = 29, COLOUR_BYTES = 5
 
 struct fiber {
     context::fcontext_t resume;
-    const void *bottom; /* of its stack */
+    const void *bottom; /* of the stack */
     size_t bytes;
-    void *fake;  /* the sanitizer's */
-    fiber *next; /* in the list of idle ones */
+    void *fake;  /* handle of the sanitizer */
+    fiber *next; /* in the list of idle fibers */
 };
 
 static fiber own; /* the thread's own stack */
@@ -28,7 +28,7 @@ static void (*body)();
 void fiber_body(void (*run)()) { body = run; }
 fiber *fiber_now() { return now == &own ? NULL : now; }
 
-/* On the other side: the one that was left is at t.fctx. */
+/* Runs after a switch. The context of the fiber that was left is t.fctx. */
 static void arrive(fiber *me, context::transfer_t t)
 {
     fiber *left = static_cast<fiber *>(t.data);
@@ -63,7 +63,7 @@ static void entry(context::transfer_t t)
     for (;;) body();
 }
 
-/* Stacks begin at different places within a page, or they would all fall into the same lines of the cache. */
+/* Stacks begin at different offsets within a page; otherwise they would use the same cache lines. */
 static void slab()
 {
     static unsigned made;

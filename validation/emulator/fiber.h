@@ -1,4 +1,4 @@
-/* Fibers: stacks of their own that take turns in one operating system thread (boost.context), known to the address
+/* Fibers: separate stacks that take turns in one operating system thread (boost.context), with support for the address
  * sanitizer. */
 #pragma once
 
@@ -6,15 +6,15 @@ namespace emulator
 {
 
 struct fiber;
-/* What every fiber runs, again and again: body(), which ends by calling fiber_rest. */
+/* Sets the function that every fiber runs repeatedly. It must end by calling fiber_rest. */
 void fiber_body(void (*body)());
-/* An idle fiber, which begins with body() when it is resumed. */
+/* Returns an idle fiber. It starts with body() when it is resumed. */
 fiber *fiber_take();
-/* The running fiber; NULL on the thread's own stack. */
+/* Returns the running fiber, or NULL on the thread's own stack. */
 fiber *fiber_now();
-/* Suspends the running one (fiber or the thread's own stack) and resumes another; NULL is the thread's own stack. */
+/* Suspends the running fiber (or the thread's own stack) and resumes another; NULL is the thread's own stack. */
 void fiber_switch(fiber *to);
-/* The same for a fiber that is done: it is idle from now on, and returns when it was taken and resumed. */
+/* The same for a finished fiber: it becomes idle, and the call returns when it is taken and resumed. */
 void fiber_rest(fiber *to);
 
 } // namespace emulator

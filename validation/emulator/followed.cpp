@@ -1,7 +1,7 @@
-/* Loads and stores of kernels. They are compiled as the thread sanitizer would have them, each a call of a function at
- * the end of this file. It checks the address sanitizer's shadow, and of shared memory it knows who touched it since
- * the last barrier: two threads that touch the same bytes, one of them writing, with no barrier between, end the
- * program. Single bytes are not followed. This file itself is not instrumented. */
+/* Loads and stores of kernels. The compiler instruments them as for the thread sanitizer, and each calls a function at
+ * the end of this file. It checks the address sanitizer's shadow. For shared memory it keeps the threads that touched
+ * it since the last barrier: if two threads access the same bytes without a barrier and one of them writes, the program
+ * fails. Single bytes are not followed. This file itself is not instrumented. */
 #include "block.h"
 #include <cstdio>
 #include <sanitizer/common_interface_defs.h>
@@ -29,7 +29,7 @@ __attribute__((noreturn, noinline)) static void race(size_t at, const char *now,
     emulator_fail("%s %s byte %zu of shared memory, which %s %s without a barrier between", who, now, at, them, before);
 }
 
-/* Has this thread come by no barrier since another thread's access at that time? */
+/* Returns whether no barrier separates this thread from another thread's access at that time. */
 static inline bool unordered(uint32_t epoch, uint32_t round, int other, int me)
 {
     return epoch == here->home->epoch && other != me &&
@@ -72,7 +72,7 @@ template <bool write> __attribute__((noinline)) static void follow(size_t at, si
     }
 }
 
-/* Of eight bytes none, all, or the last so many are poisoned. */
+/* Returns whether any byte is poisoned. Of eight bytes, the sanitizer poisons none, all, or the last few. */
 static inline bool poisoned(uintptr_t address, size_t bytes)
 {
     const int8_t *shadow = reinterpret_cast<const int8_t *>((address >> SHADOW_SCALE) + shadow_offset);
@@ -118,6 +118,6 @@ SANITIZER_CALL(__tsan_vptr_update, (uintptr_t, uintptr_t)) {}
 SANITIZER_CALL(__tsan_func_entry, (uintptr_t)) {}
 SANITIZER_CALL(__tsan_func_exit, (void)) {}
 SANITIZER_CALL(__tsan_init, (void)) {}
-/* Of a variable's first use. */
+/* Called at the first use of a static variable. */
 extern "C" char __tsan_atomic8_load(const volatile char *p, int order);
 char __tsan_atomic8_load(const volatile char *p, int) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }

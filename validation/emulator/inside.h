@@ -1,4 +1,4 @@
-/* What the emulator's own files share. */
+/* Shared by the emulator's files. */
 #pragma once
 #include "emulator.h"
 #include <sanitizer/asan_interface.h>
@@ -8,7 +8,7 @@ namespace emulator
 
 extern emulator_counts counts;
 
-/* xorshift64* (Vigna 2016), the high half scaled to n. */
+/* xorshift64* (Vigna 2016); the high half is scaled to n. */
 extern uint64_t random_state;
 inline unsigned draw(unsigned n)
 {
@@ -18,27 +18,27 @@ inline unsigned draw(unsigned n)
     return unsigned((((random_state * 0x2545F4914F6CDD1Du) >> 32) * n) >> 32);
 }
 
-/* Is emulated work running (not the host program)? */
+/* True while emulated work runs, false in the host program. */
 extern bool running;
 
-/* Device memory is poisoned while the host program runs, so that touching it there is found. */
+/* Device memory is poisoned while the host program runs, so that an access from there is found. */
 void memory_unlock();
 void memory_lock();
 
-/* Does the memory lie in one live allocation? */
+/* Returns whether the memory is in one live allocation. */
 bool in_device(const void *p, size_t bytes);
 bool in_pinned(const void *p, size_t bytes);
 
-/* The host program calls the runtime: not from within emulated work. */
+/* Called when the host program, not emulated work, calls the runtime. */
 void enter(const char *call);
-/* The host waits: counted, and an error inside a step. */
+/* Called when the host waits. Counts the wait; fails inside a step. */
 void synchronizing(const char *call);
 
-/* CUDA's legacy stream, which the runtime itself uses for synchronous copies: no other stream waits for it. */
+/* Returns CUDA's legacy stream, which the runtime uses for synchronous copies: no other stream waits for it. */
 cudaStream_t legacy_stream();
 void stream_check(cudaStream_t s, const char *call);
 void stream_finish(cudaStream_t s, const char *call);
-/* Runs a few items of any streams, or none. */
+/* Runs a few items of any streams, possibly none. */
 void advance_somewhat();
 
 bool has_device();
@@ -48,7 +48,7 @@ void grid_run(const emulator_launch_plan &plan);
 
 } // namespace emulator
 
-/* First statement of a call of the runtime that needs a device. */
+/* First statement of runtime calls that need a device. */
 #define EMULATOR_CALL()                                                                                                \
     emulator::enter(__func__);                                                                                         \
     if (!emulator::has_device()) return emulator_last_error(cudaErrorNoDevice)

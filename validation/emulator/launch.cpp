@@ -1,10 +1,10 @@
-/* A kernel's launch: its limits are those of Hopper and the kernel's own; what breaks one ends the program with the
+/* Launches a kernel within the limits of Hopper and of the kernel. A launch beyond them ends the program with the
  * kernel's name. */
 #include "inside.h"
 #include <map>
 
 extern "C" {
-/* Begin and end of the compiler's list of patched function entries: the address of each entry's first nop. */
+/* Begin and end of the compiler's list of patched function entries, with the address of each entry's first nop. */
 extern const uintptr_t __start___patchable_function_entries[] __attribute__((weak));
 extern const uintptr_t __stop___patchable_function_entries[] __attribute__((weak));
 }

@@ -1,5 +1,5 @@
-/* Device and pinned memory: which allocations live, who may touch them now. Both lie in the sanitizer's heap, so that
- * overruns and uses after free are found; device memory starts as NaN and is poisoned while the host program runs. */
+/* Device and pinned memory: the live allocations, and who may access them now. The sanitizer's heap holds both, to find
+ * overruns and uses after free. Device memory starts as NaN and is poisoned while the host program runs. */
 #include "inside.h"
 #include <cstdlib>
 #include <cstring>
@@ -42,7 +42,7 @@ void memory_lock()
     locked = true;
 }
 
-/* Memory that costs nothing until it is touched: the largest operands of a real case exceed this machine's. */
+/* Reserves memory without backing: the largest operands of a real case exceed this machine's memory. */
 static void *reserve(size_t bytes)
 {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -107,7 +107,7 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
     return cudaSuccess;
 }
 
-/* At once: work still queued that uses it is found, where CUDA would wait for it first. */
+/* Frees at once: finds queued work that still uses the memory, where CUDA would wait for that work. */
 cudaError_t cudaFree(void *memory)
 {
     EMULATOR_CALL();
@@ -139,7 +139,7 @@ cudaError_t cudaFreeHost(void *memory)
 cudaError_t cudaMemGetInfo(size_t *unused, size_t *total)
 {
     EMULATOR_CALL();
-    synchronizing(__func__); /* it takes as long */
+    synchronizing(__func__); /* it takes as long as a wait */
     *total = device_bytes;
     *unused = device_bytes - device_used;
     return cudaSuccess;

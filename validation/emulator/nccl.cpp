@@ -1,6 +1,6 @@
-/* NCCL's communicators and calls, over MPI. A call is checked as NCCL would, and more strictly: what NCCL calls
- * undefined ends the program. As in NCCL, ranks meet on the host when they first submit a transfer between them, and a
- * group of calls is one operation. Communicators are never freed, so that whoever uses one too late is told. */
+/* NCCL's communicators and calls, over MPI. Checks calls like NCCL, but more strictly: undefined use ends the program.
+ * As in NCCL, ranks meet on the host at their first transfer, and a group of calls is one operation. Communicators are
+ * never freed, so that a late use is reported. */
 #include "nccl_inside.h"
 #include <cstdio>
 #include <cstdlib>
@@ -78,7 +78,7 @@ static void check_live(ncclComm_t comm, const char *call)
     if (comm->aborted) emulator_fail("%s: an aborted communicator", call);
 }
 
-/* As in NCCL: what a file of the site sets, but for names that are there; and what wins over the configuration. */
+/* As in NCCL, a site's file sets unset variables. Fails on variables that override the configuration. */
 static void check_environment(const char *call)
 {
     static const char *const winners[] = {
@@ -107,7 +107,7 @@ static ncclConfig_t checked(const ncclConfig_t *config, const char *call)
     return *config;
 }
 
-/* What a communicator that shares nothing takes of the device: EMULATOR_NCCL_MEGABYTES, if it is given. */
+/* Returns the device memory of a communicator that shares no resources: EMULATOR_NCCL_MEGABYTES, if set. */
 static long long held_by_one(bool shares)
 {
     const char *megabytes = getenv("EMULATOR_NCCL_MEGABYTES");
@@ -128,7 +128,7 @@ static ncclComm_t communicator(MPI_Comm mpi, const ncclConfig_t &config, std::sh
     return comm;
 }
 
-/* Ranks that use one device must look like different hosts. */
+/* Ranks that use the same device must have different host ids. */
 struct place {
     char host[64];
     cudaUUID_t device;
@@ -168,7 +168,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id
     return ncclSuccess;
 }
 
-/* As in NCCL the parent's configuration says whether parts share. */
+/* As in NCCL, the parent's configuration determines whether the parts share resources. */
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *part, ncclConfig_t *given)
 {
     MPI_Comm mpi;
@@ -203,8 +203,8 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
     return ncclSuccess;
 }
 
-/* Operations under way end at once. EMULATOR_NCCL_ABORT=say says so; with hang it does not return, as NCCL's at times.
- * Called by a thread that ends the run, beside the one that the device runs in. */
+/* Ends the current operations at once. EMULATOR_NCCL_ABORT=say prints a line; with hang the call does not return, as
+ * sometimes in NCCL. Called by a thread that ends the run, not by the thread that runs the device. */
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
     const char *how = getenv("EMULATOR_NCCL_ABORT");
@@ -228,7 +228,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
 
 /* ---- first transfers ---- */
 
-/* What two ranks say to each other on the host when one first sends and the other first receives. */
+/* The messages of two ranks on the host before their first transfer. */
 enum { MEET_AS_SENDER = 3, MEET_AS_RECEIVER = 4 };
 
 struct meeting {
@@ -243,14 +243,14 @@ static void meet(ncclComm_t comm, int peer, bool sends, meeting *m)
     MPI_CHECK(MPI_Irecv(&m->heard, 1, MPI_BYTE, peer, other, comm->mpi, &m->request[1]));
 }
 
-/* The device goes on while the host waits for the other host. */
+/* Lets the device advance while the host waits for the other host. */
 static bool await(ncclComm_t comm, int count, MPI_Request *requests, cudaStream_t stream)
 {
     int done = 0;
     while (!done) {
         if (comm->aborted) return false;
         cudaStreamQuery(stream);
-        cudaGetLastError(); /* "not ready" is between NCCL and CUDA */
+        cudaGetLastError(); /* NCCL hides "not ready" from its caller */
         MPI_CHECK(MPI_Testall(count, requests, &done, MPI_STATUSES_IGNORE));
         sched_yield();
     }
@@ -284,9 +284,9 @@ struct ncclWindow {
     size_t bytes;
 };
 
-static std::map<const void *, size_t> mapped; /* of ncclMemAlloc */
+static std::map<const void *, size_t> mapped; /* by ncclMemAlloc */
 
-/* EMULATOR_NCCL_LACKS=memory or window: the world's last rank gets none. */
+/* EMULATOR_NCCL_LACKS=memory or window: the last rank of the world gets none. */
 static bool lacks(const char *what)
 {
     const char *given = getenv("EMULATOR_NCCL_LACKS");
@@ -310,7 +310,7 @@ ncclResult_t ncclMemFree(void *memory)
     return cudaFree(memory) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
 
-/* Collective. NCCL maps what others allocated as large as its own. */
+/* Collective. NCCL maps the other ranks' memory with the size of its own. */
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *memory, size_t bytes, ncclWindow_t *window, int flags)
 {
     uint64_t least = bytes, most = bytes;
@@ -322,7 +322,7 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *memory, size_t bytes,
     MPI_CHECK(MPI_Allreduce(MPI_IN_PLACE, &least, 1, MPI_UINT64_T, MPI_MIN, comm->mpi));
     MPI_CHECK(MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_UINT64_T, MPI_MAX, comm->mpi));
     if (least != most) emulator_fail("%s: windows of %zu to %zu bytes", __func__, size_t(least), size_t(most));
-    if (lacks("window")) return ncclSuccess; /* as NCCL: the window stays NULL */
+    if (lacks("window")) return ncclSuccess; /* as in NCCL: the window stays NULL */
     *window = new ncclWindow{ static_cast<const char *>(memory), bytes };
     comm->windows.insert(*window);
     return ncclSuccess;
@@ -348,7 +348,7 @@ static size_t place_in(ncclComm_t comm, const void *from, const void *to)
 
 /* ---- calls ---- */
 
-/* One operation: a collective, or all sends and receives of a communicator. */
+/* Submits one operation: a collective, or all sends and receives of a communicator. */
 static ncclResult_t submit_group(std::vector<task> &tasks)
 {
     while (!tasks.empty()) {
@@ -429,8 +429,8 @@ ncclResult_t ncclRecv(void *to, size_t count, ncclDataType_t type, int peer, ncc
     return call({ RECEIVE, NULL, written_by(to), count, type, ncclSum, peer, comm, s, NO_PLACE });
 }
 
-/* Sends and receives, where NCCL's kernels do it; copy engines write each part where the same call of this rank has its
- * own. */
+/* With NCCL's kernels it consists of sends and receives. Copy engines write each part to the offset of this rank's
+ * buffer in its window. */
 ncclResult_t ncclAlltoAll(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm,
                           cudaStream_t s)
 {

@@ -1,6 +1,6 @@
-/* How emulated NCCL moves and adds: operations on streams, non-blocking messages between ranks. Messages go through
- * memory of the host: device memory is read when an operation begins and written when it ends, and holds NaN between.
- * Before data move, what a rank is about to do is compared with what its peers are. */
+/* Data movement and sums of the emulated NCCL: operations on streams, non-blocking messages between ranks. Messages use
+ * host memory: device memory is read when an operation begins, written when it ends, and NaN in between. Before data
+ * move, each rank compares its operation with its peers' operations. */
 #include "base/numeric.h"
 #include "nccl_inside.h"
 #include <cstdlib>
@@ -28,10 +28,10 @@ struct operation {
     ncclComm_t comm;
     stage at;
     header own;
-    std::deque<expectation> expected; /* one from the rank before, or one for each receive */
-    std::deque<bytes> sent, received; /* collectives: by rank; else by task */
+    std::deque<expectation> expected; /* one from the previous rank, or one for each receive */
+    std::deque<bytes> sent, received; /* collectives: by rank; otherwise by task */
     bytes sum;
-    std::vector<MPI_Request> receives, sends; /* of this stage; of all: a peer takes data when it has compared, too */
+    std::vector<MPI_Request> receives, sends; /* sends: of all stages, as peers compare before they take */
 };
 
 static header header_of(const task &t) { return { t.kind, t.type, t.how, t.count, t.place }; }
@@ -65,14 +65,14 @@ static bool overlap(const char *a, size_t a_bytes, const char *b, size_t b_bytes
     return a && b && a < b + b_bytes && b < a + a_bytes;
 }
 
-/* The ranges that a task reads and writes. */
+/* Return the sizes of the ranges that a task reads and writes. */
 static size_t read_bytes(const task &t)
 {
     return part_bytes(t) * (t.kind == REDUCE_SCATTER ? index(t.comm->ranks) : 1);
 }
 static size_t written_bytes(const task &t) { return part_bytes(t) * (t.kind == ALL_GATHER ? index(t.comm->ranks) : 1); }
 
-/* The only place at which what is read and what is written may lie over each other. */
+/* Returns whether source and destination overlap in the only allowed way. */
 static bool in_place(const task &t)
 {
     size_t own = part_bytes(t) * index(t.comm->rank);
@@ -100,7 +100,7 @@ static void check_buffers(const std::vector<task> &tasks)
 
 static bytes copied(const char *from, size_t length) { return bytes(from, from + length); }
 
-/* Whoever reads before the operation has ended reads NaN. */
+/* Makes data NaN until the operation has ended, so that early readers get NaN. */
 static void spoil(const task &t)
 {
     size_t own = part_bytes(t) * index(t.comm->rank), end = own + part_bytes(t);
@@ -115,7 +115,7 @@ static void spoil(const task &t)
 
 /* ---- stages ---- */
 
-/* Elements of which a rank makes the sum that all get: as equal shares as there are. */
+/* The elements that a rank sums for all ranks: nearly equal shares. */
 struct share {
     size_t first, count;
 };
@@ -126,7 +126,7 @@ static share share_of(const task &t, int rank)
     return { first, std::min(t.count, first + each) - first };
 }
 
-/* What goes to a rank, of a collective; what this rank adds up. */
+/* Returns the data that a collective sends to a rank, which that rank sums. */
 static bytes outgoing(const task &t, int rank)
 {
     size_t element = bytes_of(t.type);
@@ -154,7 +154,7 @@ static void begin_collective(operation *o)
     receive(o, &o->expected[0].heard, sizeof(header), before, TAG_HEADER);
 }
 
-/* Sends need not wait for the comparison: the receiver compares before it takes. */
+/* Sends do not wait for the comparison, because the receiver compares before it takes the data. */
 static void begin_messages(operation *o)
 {
     for (const task &t : o->tasks) {
@@ -277,14 +277,14 @@ static void advance(operation *o)
 
 /* ---- on streams ---- */
 
-/* One of a family at a time, in submitted order. */
+/* Operations of communicators with shared resources run one at a time, in order of submission. */
 static bool is_first(void *data)
 {
     operation *o = static_cast<operation *>(data);
     return o->comm->aborted || o->comm->order->front() == o;
 }
 
-/* Versions from..fixed have the defect; EMULATOR_NCCL_DEFECT gives it to any. */
+/* Versions from <= v < fixed have the defect; with EMULATOR_NCCL_DEFECT=name, every version has it. */
 static bool has_defect(int from, int fixed, const char *name)
 {
     const char *given = getenv("EMULATOR_NCCL_DEFECT");
@@ -293,7 +293,7 @@ static bool has_defect(int from, int fixed, const char *name)
     return (version >= from && version < fixed) || (given && strcmp(given, name) == 0);
 }
 
-/* Operations that never end: of copy engines between two ranks; sends, but for the small first ones. */
+/* Returns whether the operation never ends: copy engines between two ranks; sends, except small ones. */
 static bool hangs(const operation *o)
 {
     const task &t = o->tasks[0];
@@ -302,7 +302,7 @@ static bool hangs(const operation *o)
            (!by_engines && t.kind >= SEND && is_large && has_defect(23007, 23102, "links"));
 }
 
-/* Moves data some time after the operation began. */
+/* Moves data some time after the operation has begun. */
 static bool test(void *data)
 {
     operation *o = static_cast<operation *>(data);
@@ -314,7 +314,7 @@ static bool test(void *data)
     return true;
 }
 
-/* MPI may still write to what was aborted. */
+/* MPI may still write to an aborted operation, so it is not deleted. */
 static void release(void *data)
 {
     operation *o = static_cast<operation *>(data);
@@ -333,7 +333,7 @@ void submit(const std::vector<task> &tasks)
 
 /* ---- sums ---- */
 
-/* Of so many elements in a row the sum begins with the same rank. */
+/* The number of consecutive elements whose sum starts with the same rank. */
 enum { RING_BLOCK = 256 };
 
 template <class number> static number at(const char *part, size_t i)
@@ -346,7 +346,7 @@ template <class number> static number at(const char *part, size_t i)
 static float plus(float a, float b) { return a + b; }
 static double plus(double a, double b) { return a + b; }
 static uint64_t plus(uint64_t a, uint64_t b) { return a + b; }
-static int32_t plus(int32_t a, int32_t b) { return std::max(a, b); } /* of these no other sum is made */
+static int32_t plus(int32_t a, int32_t b) { return std::max(a, b); } /* the only reduction of I32 */
 static uint16_t plus(uint16_t a, uint16_t b) { return bf16_round(bf16_widen(a) + bf16_widen(b)); }
 
 template <class number>

@@ -1,7 +1,6 @@
-/* NVML of the emulated devices, at 612.5 W. EMULATOR_CLOCKS_EVENTS: the bits of the reasons why clocks are what they
- * are; EMULATOR_SAMPLED_EVENTS: those that threads beside the main one are told. EMULATOR_NVML=0: it does not start, as
- * on a machine whose driver is of another version. EMULATOR_FABRIC=N: NVLink joins the GPUs of all nodes with this N.
- */
+/* NVML of the emulated devices, at 612.5 W. EMULATOR_CLOCKS_EVENTS: the bits of the clock event reasons.
+ * EMULATOR_SAMPLED_EVENTS: those returned to other threads than the main one. EMULATOR_NVML=0: NVML does not start, as
+ * with a driver of another version. EMULATOR_FABRIC=N: NVLink joins the GPUs of all nodes with the same N. */
 #include "inside.h"
 #include <algorithm>
 #include <cstdio>
@@ -17,7 +16,7 @@ enum { NVML_SUCCESS = 0, NVML_INVALID_ARGUMENT = 2, NVML_NOT_FOUND = 6, NVML_DRI
 
 static int device_handle;
 
-/* What the device answers to a question that it understands. */
+/* Answers a query that the device supports. */
 static int tell(void *device, bool understood, unsigned *to, unsigned value)
 {
     if (device != &device_handle || !understood) return NVML_INVALID_ARGUMENT;
@@ -25,7 +24,7 @@ static int tell(void *device, bool understood, unsigned *to, unsigned value)
     return NVML_SUCCESS;
 }
 
-/* As `nvidia-smi -L` writes it. */
+/* Formats the identity like `nvidia-smi -L`. */
 static std::string identity_of(const cudaUUID_t &uuid)
 {
     char text[3];
@@ -38,7 +37,7 @@ static std::string identity_of(const cudaUUID_t &uuid)
     return identity;
 }
 
-/* Found by the first question: a thread beside the main one may ask NVML, and not CUDA, while the device works. */
+/* Collected at the first query, because other threads may call NVML, but not CUDA, while the device runs. */
 static std::vector<std::string> identities()
 {
     int devices = 0;
@@ -59,7 +58,7 @@ typedef struct {
     unsigned char state;
 } fabric_info;
 
-/* Without a fabric as on an HGX board: completed, with a cluster of zeros. */
+/* Without a fabric, as on an HGX board: completed, and the cluster is zero. */
 int nvmlDeviceGetGpuFabricInfo(void *device, fabric_info *info)
 {
     const char *fabric = getenv("EMULATOR_FABRIC");
@@ -131,7 +130,7 @@ int nvmlDeviceGetTemperature(void *device, int which, unsigned *celsius)
     return tell(device, which == 0, celsius, 61);
 }
 
-/* nvmlDeviceGetSerial is missing: these boards have no number. */
+/* nvmlDeviceGetSerial is missing: these boards have no serial number. */
 int nvmlDeviceGetPciInfo_v3(void *device, char *info)
 {
     if (device != &device_handle) return NVML_INVALID_ARGUMENT;

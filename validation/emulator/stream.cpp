@@ -1,5 +1,5 @@
-/* Streams, events, and the device's advance: in each call that synchronizes or queries, items are drawn at random among
- * the heads of all streams. Nothing orders two streams but events. */
+/* Streams, events, and the progress of the device: each call that synchronizes or queries draws items at random among
+ * the heads of all streams. Only events order two streams. */
 #include "inside.h"
 #include <cstdio>
 #include <cstdlib>
@@ -13,7 +13,7 @@
 namespace emulator
 {
 
-/* One cudaEventRecord: a wait captures the record that is the latest when it is queued. */
+/* One cudaEventRecord. A wait captures the latest record at the time when the wait is queued. */
 struct record {
     bool done = false;
     double seconds = 0.0;
@@ -29,14 +29,14 @@ struct item {
     void *data;
     void (*release)(void *);
     record_pointer mark;
-    int multiprocessors = 0; /* held from its beginning to its end */
+    int multiprocessors = 0; /* held while it runs */
 };
 
 } // namespace emulator
 
 struct CUstream_st {
     std::deque<emulator::item> items;
-    bool begun = false; /* the head */
+    bool begun = false; /* of the head */
     int priority = 0;
 };
 struct CUevent_st {
@@ -56,7 +56,7 @@ enum {
     LOCK_EVERY = 16
 };
 static const double stall_seconds = 600.0;
-static int held; /* multiprocessors, by all heads that have begun */
+static int held; /* multiprocessors held by all heads that have begun */
 
 static CUstream_st legacy;
 static std::vector<cudaStream_t> streams = { &legacy };
@@ -86,7 +86,7 @@ static void event_check(cudaEvent_t e, const char *call)
     emulator_fail("%s: no such event (any more)", call);
 }
 
-/* Ends the head. The function may queue nothing, but releasing may free what a library needs no more. */
+/* Removes the finished head. Its release function may free memory of a library, but must queue nothing. */
 static void complete(cudaStream_t s)
 {
     item x = std::move(s->items.front());
@@ -106,10 +106,10 @@ static bool can_run(cudaStream_t s)
     return s->begun || (fits(x) && (x.kind != item::POLLED || x.may_begin(x.data)));
 }
 
-/* Does the head compete with others for multiprocessors? Nothing takes those of a head that has begun. */
+/* Returns whether the head competes for multiprocessors. A head that has begun keeps its own. */
 static bool competes(cudaStream_t s) { return !s->begun && s->items.front().multiprocessors > 0; }
 
-/* Returns the highest priority, which is the smallest number, of heads that compete and can run. */
+/* Returns the highest priority (the smallest number) among competing heads that can run. */
 static int first_priority()
 {
     int first = LEAST_PRIORITY;
@@ -118,7 +118,7 @@ static int first_priority()
     return first;
 }
 
-/* Runs the head, or begins it, or asks whether it is done; true: it is done. */
+/* Runs the head, begins it, or polls it. Returns whether it is done. */
 static bool run_head(cudaStream_t s)
 {
     item &x = s->items.front();
@@ -138,8 +138,8 @@ static bool run_head(cudaStream_t s)
     return done;
 }
 
-/* One item of any stream. false: nothing came to its end (polled work may go on). *any: could anything run? Half of the
- * calls respect priorities. */
+/* Runs one item of any stream. Returns false if no item finished (polled work may continue). *any: whether an item
+ * could run. Half of the calls respect priorities. */
 static bool advance_one(bool *any)
 {
     cudaStream_t able[64];
@@ -155,7 +155,7 @@ static bool advance_one(bool *any)
     return true;
 }
 
-/* Who asks again and again while nothing happens leaves the processor to its peers. */
+/* If queries repeat without progress, sleeps so that the peers get the processor. */
 static void advance_some()
 {
     static int idle;
@@ -171,7 +171,7 @@ void advance_somewhat()
     memory_lock();
 }
 
-/* Queries are many, and locking large memory takes time. */
+/* Locks memory only in some queries, because queries are frequent and locking large memory is slow. */
 static cudaError_t query(bool done)
 {
     counts.queries++;
@@ -190,7 +190,7 @@ __attribute__((noreturn)) static void stuck(const char *call, const char *why)
     emulator_fail("%s: %s", call, why);
 }
 
-/* Until done() holds. */
+/* Advances until done() holds. */
 template <typename condition> static void advance_until(const char *call, condition done)
 {
     double since = clock_now();
@@ -212,14 +212,14 @@ void stream_finish(cudaStream_t s, const char *call)
     advance_until(call, [=] { return s->items.empty(); });
 }
 
-/* EMULATOR_DEAF=1: streams hear no events, as if the program had forgotten every wait. */
+/* EMULATOR_DEAF=1: streams ignore events, as if the program had omitted every wait. */
 static bool deaf()
 {
     static const char *text = getenv("EMULATOR_DEAF");
     return text && *text == '1';
 }
 
-/* Into a stream that is full the call waits until there is room, as a driver's does. */
+/* If the stream is full, the call waits until it has space, as a driver does. */
 static void append(cudaStream_t s, item &&x)
 {
     if (s->items.size() >= MOST_QUEUED) {
@@ -294,7 +294,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
     return cudaSuccess;
 }
 
-/* CUDA would let its work end first; a program that leaves work behind has lost sight of it. */
+/* CUDA would finish the work first. Here queued work is an error, because the program has lost track of it. */
 cudaError_t cudaStreamDestroy(cudaStream_t s)
 {
     EMULATOR_CALL();
@@ -331,7 +331,7 @@ cudaError_t cudaDeviceSynchronize(void)
     return cudaSuccess;
 }
 
-/* What is queued now would be captured in part. */
+/* Queued work would be captured only in part. */
 cudaError_t cudaProfilerStart(void)
 {
     EMULATOR_CALL();

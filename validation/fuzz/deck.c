@@ -1,4 +1,4 @@
-/* A fuzzer of the deck's parser: a byte that gives ranks and kind of run, then the deck. */
+/* Fuzzes the parser of the deck. The input is one byte for ranks and kind of run, then the deck. */
 #include "units/plan/deck_sound.h"
 #include <stdio.h>
 #include <stdlib.h>

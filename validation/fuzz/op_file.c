@@ -1,5 +1,5 @@
-/* A fuzzer of the reader of --replay's files. What it gives is what the digest is of, behind the lines for people; the
- * digest is made to fit, so that all of the reader is reached. */
+/* Fuzzes the reader of --replay's files. The input is the part of the file that the digest covers. The digest is
+ * computed here, so that the fuzzer reaches the whole reader. */
 #include "machine/prove/op_file.h"
 #include "base/sha256.h"
 #include <ctype.h>
@@ -22,8 +22,7 @@ static void write_file(const char *name, const void *bytes, size_t length)
     if (!f || fwrite(bytes, 1, length, f) != length || fclose(f)) abort();
 }
 
-/* A sum of two vectors, the second in the first's place, as a program writes it: its title, and what it gives to begin
- * with. */
+/* Writes a valid file as seed: the in-place sum of two vectors. */
 static void write_seed(const char *folder)
 {
     static float x[3][16];
@@ -51,7 +50,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
-/* A name is what a terminal may be shown. */
+/* Checks that every name is safe to print on a terminal. */
 static void look_at(const op_copy *c)
 {
     char text[OP_TEXT];

@@ -1,6 +1,6 @@
-/* A CUDA driver that computes nothing: under its name, libcuda.so.1, it stands for that of an H100, so that a library
- * plans and compiles without a GPU. It keeps what the library loads: the n-th program goes to a file whose name is in
- * XGSW_DRIVER_KEEPS, and ".n". Functions that it does not have fail in the library's own words. */
+/* A CUDA driver that computes nothing. Installed as libcuda.so.1, it imitates the driver of an H100, so that a library
+ * can plan and compile without a GPU. It keeps what the library loads: program n goes to the file named by
+ * XGSW_DRIVER_KEEPS plus ".n". If a function is missing, the library reports it. */
 #include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ int cuGetErrorString(int error, const char **text) { return cuGetErrorName(error
 
 /* ---- programs ---- */
 
-/* Bytes of an ELF file in memory: it ends with one of its two tables. */
+/* Returns the size of an ELF file in memory. The file ends with one of its two tables. */
 static size_t image_bytes(const void *image)
 {
     Elf64_Ehdr h;
@@ -65,7 +65,7 @@ static int keep(const void *image)
     return fclose(file) == 0 && written == image_bytes(image) ? SUCCESS : INVALID_VALUE;
 }
 
-/* Handles are never looked at by anyone but this file, which looks at none. */
+/* The value of every handle. Nothing reads it. */
 static char anything;
 
 int cuLibraryLoadData(void **library, const void *code, void *a, void **b, unsigned c, void *d, void **e, unsigned f)
@@ -89,7 +89,7 @@ int cuKernelSetAttribute(int attribute, int value, void *kernel, int device)
     return kernel ? SUCCESS : INVALID_VALUE;
 }
 
-/* ---- what is only looked for, never called without a GPU ---- */
+/* ---- functions that a library looks up, but never calls without a GPU ---- */
 
 enum { NOT_SUPPORTED = 801 };
 

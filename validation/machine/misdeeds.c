@@ -1,9 +1,9 @@
-/* Preloaded into a rank for validation/machine/hangs.t and slow.t: MISDEED="RANK POINT DEED" of one rank at one point
- * of its run. Points: start (before MPI), deck (the second broadcast), step (the message number MESSAGE), gather
- * (results after the steps), commit (fsync), end (before MPI_Finalize), exit (behind it). "1 start slow": rank 1
- * takes 1.5 times as long; "1 gather late": it comes there after LATE seconds; "1 pair3 delayed": its long messages to
- * rank 3 wait for DELAY microseconds. FOLDER_HANGS: no open of a file of
- * NAME.stall returns, all: after some steps, RANK: in that rank, from gather on. */
+/* Preloaded into a rank by validation/machine/hangs.t and slow.t. MISDEED="RANK POINT DEED" makes one rank misbehave at
+ * one point. Points: start (before MPI), deck (the second broadcast), step (message number MESSAGE), gather (results
+ * after the steps), commit (fsync), end (before MPI_Finalize), exit (after it). "1 start slow": rank 1 takes 1.5 times
+ * as long. "1 gather late": it arrives LATE seconds late. "1 pair3 delayed": its long messages to rank 3 are delayed by
+ * DELAY microseconds. FOLDER_HANGS: opening a file of NAME.stall never returns; all: on every rank after some steps;
+ * RANK: on that rank, from gather on. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <math.h>
@@ -26,7 +26,7 @@ static const char *own_rank(void)
     return rank ? rank : getenv("PMI_RANK");
 }
 
-/* What this rank is to do here, or "". */
+/* Returns the deed of this rank at the point, or "". */
 static const char *deed_at(const char *point)
 {
     static char rank[16], where[16], deed[16];
@@ -35,9 +35,9 @@ static const char *deed_at(const char *point)
     return own_rank() && strcmp(rank, own_rank()) == 0 && strcmp(where, point) == 0 ? deed : "";
 }
 
-/* ---- slow: of every second of processor time a third is wasted, in a signal's handler ---- */
+/* ---- slow: a signal handler wastes a third of the processor time ---- */
 
-static const double WASTED = 0.5; /* of what went before */
+static const double WASTED = 0.5; /* relative to the time before */
 static double used_at;
 
 static double processor_seconds(void)
@@ -54,8 +54,8 @@ static void waste(int number)
     while ((used_at = processor_seconds()) < end) continue;
 }
 
-/* The calling thread alone, each millisecond or as often as the system looks; on another stack, since kernels made at
- * run time may use the memory below theirs. */
+/* Interrupts only the calling thread, every millisecond if the system can. Uses a separate stack, because kernels
+ * generated at run time may use memory below theirs. */
 static void slow_down(void)
 {
     struct sigaction action = { .sa_handler = waste, .sa_flags = SA_RESTART | SA_ONSTACK };
@@ -71,7 +71,7 @@ static void slow_down(void)
     if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer) || timer_settime(timer, 0, &each, NULL)) abort();
 }
 
-/* Returns the deed that is left to the caller. */
+/* Commits the deed. Returns the deed if the caller must commit it. */
 static const char *commit(const char *point)
 {
     static const struct {

@@ -1,10 +1,9 @@
-/* Preloaded for validation/machine/timed_shapes.t: what libraries make wrong of large operands only, in every call.
- * WRONG_SHAPES="zeros BYTES": oneDNN returns zeros for products of as many bytes or more; "piece BYTES": their second
- * quarter stays as it was; "cut BYTES": of messages of as many bytes or more only the first 8 arrive, and MPI says that
- * all did. Of messages of exactly BYTES, which are the pieces of an all_to_all over all ranks: "exchange BYTES": rank 1
- * has the pieces of ranks 2 and 3 in each other's place; "before BYTES": it has the piece of the step before from rank
- * 0.
- * No header of oneDNN is needed: what is called here is the same in its versions 2 and 3. */
+/* Preloaded by validation/machine/timed_shapes.t. Makes libraries wrong in every call with large operands.
+ * WRONG_SHAPES="zeros BYTES": oneDNN returns zeros for products of BYTES or more; "piece BYTES": the second quarter of
+ * the product is not written; "cut BYTES": of messages of BYTES or more only the first 8 bytes arrive, and MPI reports
+ * success. For messages of exactly BYTES (pieces of an all_to_all over all ranks): "exchange BYTES": rank 1 gets the
+ * pieces of ranks 2 and 3 swapped; "before BYTES": it gets rank 0's piece of the step before. No oneDNN header is
+ * needed: these calls are the same in versions 2 and 3. */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdint.h>
@@ -12,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DESTINATION = 17, ARRIVES = 8, KEPT = 4096, PIECES = 4 }; /* PIECES of a step, sent by one rank to another */
+enum { DESTINATION = 17, ARRIVES = 8, KEPT = 4096, PIECES = 4 }; /* PIECES: messages per step between two ranks */
 typedef struct {
     int name;
     void *memory;
 } argument;
 
-/* Returns the bytes that are asked for with this deed; with another deed, more than anything has. */
+/* Returns the BYTES of this deed, or SIZE_MAX if another deed was requested. */
 static size_t bytes_asked(const char *deed)
 {
     static char asked[16];
@@ -27,7 +26,7 @@ static size_t bytes_asked(const char *deed)
     return strcmp(deed, asked) == 0 ? bytes : SIZE_MAX;
 }
 
-/* Is this deed asked for, of operands of so many bytes? */
+/* Returns whether this deed applies to operands of this size. */
 static int strikes(const char *deed, size_t bytes) { return bytes >= bytes_asked(deed); }
 
 int dnnl_primitive_execute(const void *primitive, void *stream, int count, const argument *x)
@@ -49,13 +48,13 @@ int dnnl_primitive_execute(const void *primitive, void *stream, int count, const
     return code;
 }
 
-/* What is awaited from a rank under a tag. */
+/* The receives posted, by rank and tag. */
 static struct {
     int from, tag, bytes;
 } awaited[KEPT];
 static int last;
 
-/* Is this rank asked to do this deed to a piece? */
+/* Returns whether this rank must commit this deed on a piece of this size. */
 static int strikes_piece(const char *deed, int on, int bytes)
 {
     int rank;
@@ -63,8 +62,8 @@ static int strikes_piece(const char *deed, int on, int bytes)
     return rank == on && (size_t)bytes == bytes_asked(deed);
 }
 
-/* Returns what was sent one step before, and keeps this for the next step; what is returned stays until the second next
- * one. */
+/* Returns the data sent one step before, and keeps a copy of this step's. The result is valid until the second next
+ * call. */
 static const void *sent_before(const void *data, size_t bytes)
 {
     static char *sent[2 * PIECES];

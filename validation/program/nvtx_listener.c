@@ -1,7 +1,7 @@
-/* A tool as NVTX loads it (NVTX_INJECTION64_PATH): writes each call into XGSW_RANGES.RANK. "= NAME" registers a name,
- * "> PAYLOAD NAME" and "<" are nested ranges, "[ ID NAME" and "] ID" others. What it needs of NVTX's interface is
- * spelled out, so that it compiles without the header: an event has its payload in its fourth word of 64 bits and what
- * the registration of its name returned in the sixth. */
+/* A tool that NVTX loads (NVTX_INJECTION64_PATH). It writes each call to XGSW_RANGES.RANK: "= NAME" registers a name,
+ * "> PAYLOAD NAME" and "<" are nested ranges, "[ ID NAME" and "] ID" are other ranges. The needed part of NVTX's
+ * interface is written out here, so that the header is not required. In an event, the fourth 64-bit word is the payload
+ * and the sixth is the handle of the registered name. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

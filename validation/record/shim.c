@@ -1,9 +1,8 @@
-/* Preloaded into a run of xgsw: kills it, or lets a call fail, at a named point.  XGSW_SHIM="POINT K ACTION"
- * - POINT: journal, an append to it; print, a flush of stdout; create, write, sync, rename, folder, of a commit; keep,
- * of the earlier record; forget, of the journal; hdf5, any of the library's calls below, which only a writer makes.
- * - K: which time, from 1.
- * - ACTION: before, after: SIGKILL there; torn: after half of what is written; a number: the call fails with this
- * errno. Only rank 0 has such points: it alone writes. */
+/* Preloaded into xgsw. Kills the run or makes a call fail at a given point. XGSW_SHIM="POINT K ACTION". POINT: journal
+ * (append), print (flush of stdout); create, write, sync, rename, folder: calls of a commit; keep (of the earlier
+ * record); forget (of the journal); hdf5 (any HDF5 call below, which only the writer makes). K: the K-th time, from 1.
+ * ACTION: before, after: SIGKILL before or after the call; torn: SIGKILL after half of the write; a number: the call
+ * fails with this errno. These points exist only on rank 0, because only rank 0 writes. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +32,7 @@ static int is_mine(const char *point, char action[16])
     return strcmp(wanted, point) == 0 && ++times == k;
 }
 
-/* Before the call; *dies_after: to be killed behind it. */
+/* Called before the call. Sets *dies_after if the process must be killed after the call. */
 static int arrive(const char *point, int *dies_after)
 {
     char action[16];
@@ -46,7 +45,7 @@ static int arrive(const char *point, int *dies_after)
     return errno ? FAIL_NOW : GO_ON;
 }
 
-/* Of the process's own files; those of MPI have other names. */
+/* Only for the process's own files; the names of MPI's files differ. */
 static const char *point_of(int file, const char *of_journal, const char *of_record)
 {
     char link[64], path[4096] = "";

@@ -1,4 +1,4 @@
-/* How far a test goes: its row in tests.list says `long`, or not. */
+/* The length of a test: full if its row in tests.list has `long`. */
 #pragma once
 #include <stdbool.h>
 #include <stdlib.h>

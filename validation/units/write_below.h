@@ -1,10 +1,10 @@
-/* Files like those of the system, in a folder of a unit test's own; behind <cmocka.h>. */
+/* Writes files like the system's into a test's private folder. Include after <cmocka.h>. */
 #pragma once
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* Makes the folders of `name` below root, where they are missing, and writes the file. */
+/* Creates missing folders of `name` below root and writes the file. */
 static inline void write_below(const char *root, const char *name, const char *text)
 {
     char path[512];

@@ -1,5 +1,5 @@
-/* In place of CUDA's cublasLt.h: the part of the library that xgsw uses, as validation/emulator/cublaslt.c makes it.
- * What is absent here is not emulated. Names and values are the library's. */
+/* Replaces CUDA's cublasLt.h: the part of the library that xgsw uses, emulated by validation/emulator/cublaslt.c.
+ * Anything else is not emulated. Names and values are the library's. */
 #pragma once
 #include <cuda_runtime.h>
 

@@ -1,3 +1,3 @@
-/* In place of CUDA's cuda_profiler_api.h. */
+/* Replaces CUDA's cuda_profiler_api.h. */
 #pragma once
 #include "cuda_runtime.h"

@@ -1,5 +1,5 @@
-/* In place of CUDA's cuda_runtime.h: the part of the runtime that xgsw uses, run by the emulator. What is absent here
- * is not emulated. Names and values are CUDA's. What kernels see is in emulator_device.h, which launch.cuh includes. */
+/* Replaces CUDA's cuda_runtime.h: the part of the runtime that xgsw uses, run by the emulator. Anything else is not
+ * emulated. Names and values are CUDA's. emulator_device.h (included by launch.cuh) has what kernels use. */
 #pragma once
 #include "emulator_vectors.h"
 #include "library_types.h"
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* What nvcc says it compiles for. */
+/* nvcc's macro with the compiled architectures. */
 #define __CUDA_ARCH_LIST__ 900
 
 enum { CUDART_VERSION = 13000 };

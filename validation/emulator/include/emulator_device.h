@@ -1,5 +1,5 @@
-/* What kernels see of CUDA's C++: qualifiers, the thread's place, barriers, shuffles, votes, intrinsics. A barrier
- * remembers the line that called it, so that threads standing at different ones are found. */
+/* The part of CUDA's C++ that kernels use: qualifiers, thread indices, barriers, shuffles, votes, intrinsics. A barrier
+ * records the calling line, to find threads that wait at different barriers. */
 #pragma once
 #include "emulator.h"
 #include <cassert>
@@ -15,7 +15,7 @@
 #define __forceinline__ inline
 #define __noinline__ __attribute__((noinline))
 #define __align__(bytes) __attribute__((aligned(bytes)))
-/* Nops before the kernel's entry, whose number the emulator reads: one for each warp that a block may have. */
+/* Puts nops before the kernel's entry, one for each warp that a block may have. The emulator counts them. */
 #define __launch_bounds__(threads, ...) __attribute__((patchable_function_entry((threads) / 32, (threads) / 32)))
 
 extern uint3 threadIdx, blockIdx;
@@ -114,15 +114,15 @@ EMULATOR_REDUCE(__reduce_min_sync, int, all[0], a < b ? a : b)
 EMULATOR_REDUCE(__reduce_or_sync, unsigned, 0, a | b)
 EMULATOR_REDUCE(__reduce_and_sync, unsigned, ~0u, a &b)
 
-/* Fails where the address sanitizer would. */
+/* Fails if the address sanitizer would. */
 inline void emulator_touchable(const void *p, size_t bytes)
 {
     if (__asan_region_is_poisoned(const_cast<void *>(p), bytes))
         emulator_fail("an atomic operation at %p, which is poisoned", p);
 }
 
-/* One thread runs at a time, so these need no atomicity; they do not count as touching memory without a barrier. Not
- * for floats: the order of their sums would be chance. */
+/* Only one thread runs at a time, so this is atomic. It does not count as an access without a barrier. Floats are
+ * excluded, because the order of their sums would be random. */
 #define EMULATOR_ATOMIC_ACCESS(name, type, result)                                                                     \
     __attribute__((noinline, unused, no_sanitize("address", "thread"))) static type name                               \
     {                                                                                                                  \

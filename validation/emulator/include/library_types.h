@@ -1,4 +1,4 @@
-/* In place of CUDA's library_types.h: the data types that libraries name. */
+/* Replaces CUDA's library_types.h: the data types of libraries. */
 #pragma once
 
 typedef enum {

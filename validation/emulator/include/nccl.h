@@ -1,4 +1,4 @@
-/* In place of NCCL's nccl.h: the part of NCCL 2.28 that xgsw uses, run by the emulator over MPI. Names and values are
+/* Replaces NCCL's nccl.h: the part of NCCL 2.28 that xgsw uses, run by the emulator over MPI. Names and values are
  * NCCL's. */
 #pragma once
 #include <cuda_runtime.h>
@@ -49,7 +49,7 @@ enum { NCCL_WIN_DEFAULT, NCCL_WIN_COLL_SYMMETRIC, NCCL_WIN_REQUIRED_ALIGNMENT = 
 enum { NCCL_CTA_POLICY_DEFAULT, NCCL_CTA_POLICY_EFFICIENCY, NCCL_CTA_POLICY_ZERO };
 typedef struct ncclWindow *ncclWindow_t;
 
-/* What xgsw never sets is one filler here. */
+/* Fields that xgsw never sets are one filler. */
 typedef struct {
     size_t size;
     unsigned magic, version;
@@ -99,7 +99,7 @@ ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window);
 ncclResult_t ncclGroupStart(void);
 ncclResult_t ncclGroupEnd(void);
 
-/* The emulator's own: the most thread blocks of a kernel; the communicator meets an error. */
+/* Only in the emulator. Returns the most thread blocks of a kernel; causes an error in the communicator. */
 int emulator_nccl_blocks(ncclComm_t comm);
 void emulator_nccl_break(ncclComm_t comm, ncclResult_t error);
 

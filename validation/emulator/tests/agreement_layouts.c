@@ -1,10 +1,9 @@
-/* Models in every layout on emulated devices, beside the same layout on the host: losses, norms, gradients and weights
- * within the limits of bench/check/check.h, no hazard, gathered weights the owners', and the same bits whatever the
- * order of the devices' work. Where experts were chosen otherwise, beside one rank that takes the devices' choices. A
- * list of layouts of every family, a quarter of them by turns of the day, of these every second of fewer than 8 ranks
- * in 2 orders; `long` all of them in 10, and besides every cut x sharding x overlap with two recompute masks, dealt out
- * among them. Of these the layouts of as many ranks as there are. EMULATOR_SEED is the first order;
- * EMULATOR_WORKLOAD=NAME takes only that one's. */
+/* Trains models in every layout on emulated devices and compares them with the same layout on the host. Losses, norms,
+ * gradients and weights are within the limits of bench/check/check.h; no hazard; gathered weights equal the owners';
+ * the bits do not depend on the order of the devices' work. If experts were chosen differently, the reference is one
+ * rank with the devices' choices. Runs a quarter of a list of layouts (by the day), every second one below 8 ranks in 2
+ * orders; `long`: all in 10 orders, plus every cut x sharding x overlap with two recompute masks each. Runs layouts for
+ * exactly the number of ranks. EMULATOR_SEED: the first order; EMULATOR_WORKLOAD=NAME: only this one. */
 #include "emulator.h"
 #include "units/train/agreement.h"
 
@@ -16,7 +15,7 @@ typedef struct {
     char keys[KEY_BYTES];
 } layout;
 
-/* Each cut once; precisions, masks, shardings and overlap are dealt out among them. */
+/* Every cut once, combined with varying precisions, masks, shardings and overlap. */
 static const layout chosen[] = {
     { 1, "llama3.1-70b", "recompute = attention; layers = 2" },
     { 1, "llama2-70b", "precision = bf16; recompute = attention_mlp; microbatch = 2" },
@@ -90,7 +89,7 @@ static const cut cuts[] = {
     { 8, true, true, true, "tensor = 2; data = 2; pipeline = 2; chunks_per_stage = 2; layers = 6" },
     { 8, true, false, true, "tensor = 2; pipeline = 4; schedule = gpipe; layers = 6" },
 };
-/* Besides of experts. */
+/* Additional cuts for experts. */
 static const cut expert_cuts[] = {
     { 2, false, true, false, "data = 2; expert = 2" },
     { 4, true, true, false, "tensor = 2; context = 2; expert = 2" },
@@ -107,8 +106,8 @@ static const char *const precisions[] = { "fp32", "bf16" };
 static const char *const workloads[] = { "llama3.1-70b", "llama2-70b", "nemotron4-340b", "gpt3-175b", "grok1-314b" };
 enum { WORKLOADS = 5 };
 
-/* Two masks each, by turns: what runs again runs the same kernels, and the host's tests take every mask. Workloads take
- * turns; every third is BF16; strips are 1, 2 and 4 by turns. */
+/* Adds two masks each, in turn: recomputation runs the same kernels, and the host's tests use every mask. Workloads
+ * alternate; every third layout is BF16; strips are 1, 2 and 4 in turn. */
 static void add_ways(const cut *k, layout *list, int *count)
 {
     for (int turn = 0; turn < 2; turn++)
@@ -154,13 +153,13 @@ static bench_case case_on(const layout *l, case_backend backend)
     return c;
 }
 
-/* The limits of weights are of the check's four steps. Adam's first updates are nearly signs, which BF16 turns more
- * often: after two steps weights are further apart, in units of what changed. FP32 is far below its limits after two.
- */
+/* The limits of weights are for the four steps of the check. Adam's first updates are nearly signs, which BF16 flips
+ * more often: after two steps weights differ more, relative to their change. FP32 is far below its limits after two
+ * steps. */
 static int steps_of(const bench_case *c) { return c->precision == PRECISION_BF16 ? STEPS_BF16 : STEPS; }
 
-/* Is the run within the limits? They are of distances to one rank, whose sums have another order, as those of devices
- * have. */
+/* Returns whether the run is within the limits. The limits are for distances to one rank, whose order of sums differs
+ * as on devices. */
 static bool agrees(const bench_case *c, const trained *got, const trained *host)
 {
     trained one;
@@ -181,7 +180,7 @@ static bool same_bits(const trained *a, const trained *b)
            !memcmp(a->weight, b->weight, bytes);
 }
 
-/* In how many orders it is trained. */
+/* Returns the number of orders to train in. */
 static unsigned orders_of(const layout *l)
 {
     if (l >= list + CHOSEN) return 1;
@@ -189,14 +188,14 @@ static unsigned orders_of(const layout *l)
     return l->ranks < 8 && (l - list) % 2 == 0 ? ORDERS : 1;
 }
 
-/* Each layout has orders of its own. */
+/* Each layout uses different orders. */
 static unsigned first_order(const layout *l)
 {
     const char *given = getenv("EMULATOR_SEED");
     return (given ? (unsigned)strtoul(given, NULL, 10) : 1) + (unsigned)(l - list) * ORDERS_LONG;
 }
 
-/* What holds for every run on devices. */
+/* Trains on devices and asserts properties of every run. */
 static void train(trained *x, const bench_case *c, unsigned order)
 {
     emulator_seed(order * 64u + (unsigned)world_rank());
@@ -222,7 +221,7 @@ static void train_layout(void **state)
     trained_close(&host);
 }
 
-/* Of those chosen for as many ranks a quarter a day, one at least. */
+/* Selects a quarter per day of the layouts for this number of ranks, at least one. */
 static bool is_turn(int i, uint32_t seed)
 {
     uint32_t before = 0, all = 0;

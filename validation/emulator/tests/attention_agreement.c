@@ -1,4 +1,4 @@
-/* Which engine computes attention is one answer of all ranks. The library is the test's: it fails on the last rank. */
+/* All ranks agree on the engine for attention. The test replaces the library: it fails on the last rank. */
 #include "base/fail.h"
 #include "machine/cuda/attention/attention.h"
 #include "machine/cuda/attention/attention_library.h"

@@ -1,6 +1,6 @@
-/* Parts of attention and the twins of their operands, around a library that the emulator does not have: the test writes
- * into the twins what the library would, and finds it stored, or added, where the operands lie; own kernels compute the
- * parts, and the whole. */
+/* Parts of attention and copies of their operands for a library, which the emulator does not have. The test writes
+ * results to the copies like the library, and checks that they are stored in or added to the operands. The own kernels
+ * compute the parts and the whole. */
 #include "machine/cuda/attention/attention_staging.h"
 #include "base/numeric.h"
 #include "machine/queue/machine.h"
@@ -42,7 +42,7 @@ static void get(void *to, const void *from, size_t bytes)
     CUDA_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost));
 }
 
-/* first, first + 1, ...: in BF16, too, exact. */
+/* Sets first, first + 1, ..., which are exact in BF16, too. */
 static void put_numbers(tensor t, float first)
 {
     float wide[ELEMENTS];
@@ -100,7 +100,7 @@ static void forward_has_no_twins(void **state)
 
 /* ---- parts and the whole ---- */
 
-/* About the size of what normed rows give, of signs and digits that look random. */
+/* Sets numbers of the size of normalized rows, with signs and digits that look random. */
 static void put_waves(tensor t, double start)
 {
     uint16_t narrow[KEYS * HEADS * D];
@@ -127,9 +127,9 @@ static void run_parts(const cuda_call *c, attention_parts *p)
     attention_unstage(c, p);
 }
 
-/* Rounding to BF16 (8 bits) errs by 2^-8 at most. dk and dv of the parts are rounded, of the whole they are not; dq is
- * rounded in both, and each part of it (at most |dq| + |second|, and |second|) before. 1e-6 is for other orders in
- * FP32. */
+/* Rounding to BF16 (8 bits) has an error of at most 2^-8. dk and dv are rounded in the parts, but not in the whole. dq
+ * is rounded in both, and each part of it (at most |dq| + |second|, and |second|) before. 1e-6 allows for other orders
+ * in FP32. */
 static void expect_near(const cuda_call *c, int which, const float *whole, const float *second)
 {
     float got[KEYS * HEADS * D];

@@ -1,4 +1,4 @@
-/* Which algorithm a matrix product takes: the fastest of trials or the library's first answer; and their list. */
+/* The algorithm of a product: the fastest of trials or the library's first proposal; the list of algorithms. */
 #include "machine/cuda/products/algorithms.h"
 #include "products.h"
 
@@ -15,7 +15,7 @@ static void list_algorithms(machine_tuning options)
 static void list_tried(void) { list_algorithms((machine_tuning){ 0 }); }
 static void list_deterministic(void) { list_algorithms((machine_tuning){ .deterministic = true }); }
 
-/* Memory for trials does not suffice. */
+/* The memory is too small for trials. */
 static void list_untried(void)
 {
     void *memory;
@@ -29,7 +29,7 @@ static void list_untried(void)
     CUDA_CHECK(cudaFree(memory));
 }
 
-/* So many lines of the list hold the words. */
+/* Returns how many lines of the list contain the words. */
 static int says(void (*body)(void), const char *words)
 {
     char said[OUTPUT];
@@ -58,8 +58,8 @@ static void expect_lines(const char *when, size_t room, int lines, const char *l
     exit(3);
 }
 
-/* What was only tuned, or ran on an earlier machine, is not listed; what does not fit is counted, and no line is cut.
- */
+/* The list has no product that was only tuned or ran on an earlier machine. Lines that do not fit are counted, not
+ * cut. */
 static void list_what_ran(void)
 {
     char text[OUTPUT];

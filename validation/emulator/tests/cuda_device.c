@@ -1,4 +1,4 @@
-/* What the CUDA machine says of its device: name, memory, clocks and power, and the connections that it has. */
+/* The CUDA machine's report on its device: name, memory, clocks, power, and connections. */
 #include "machine/queue/machine.h"
 #include <math.h>
 #include <setjmp.h>
@@ -20,7 +20,7 @@ static void the_device_is_named(void **state)
     assert_non_null(strstr(machine_library(MACHINE_CUDA, text, sizeof text), "cuBLASLt"));
 }
 
-/* The emulated NVML's answers, and the words for its bits. */
+/* The answers of the emulated NVML, and the names of its bits. */
 static void the_device_says_how_it_is(void **state)
 {
     static const struct {
@@ -52,8 +52,8 @@ static void the_device_says_how_it_is(void **state)
     unsetenv("EMULATOR_CLOCKS_EVENTS");
 }
 
-/* Enough connections that the user asked for are left alone; too few are raised, and what they were is kept for the
- * record. */
+/* A sufficient number of connections set by the user is kept. A smaller number is raised, and the old value is
+ * recorded. */
 static void connections_are_enough(void **state)
 {
     static const char name[] = "CUDA_DEVICE_MAX_CONNECTIONS", raised[] = "XGSW_RAISED_CUDA_DEVICE_MAX_CONNECTIONS_FROM";
@@ -72,7 +72,7 @@ static void connections_are_enough(void **state)
     unsetenv(raised);
 }
 
-/* What would change the layout of transfers is named; what is not set is kept from a site's file. */
+/* Variables that change the layout of transfers are reported. A site's file cannot set the unset ones. */
 static void the_environment_is_looked_through(void **state)
 {
     char why[400] = "";

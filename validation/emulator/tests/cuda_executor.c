@@ -1,5 +1,5 @@
-/* What only the executor of GPUs does, on the emulated device: it runs ahead of nobody, its clock, large blocks up and
- * down, and what is missing. What the host's does too: units/machine/executor.c. */
+/* Properties of the GPU executor only, on the emulated device: order, clock, large copies, missing hardware.
+ * units/machine/executor.c tests what it has in common with the host. */
 #include "base/clock.h"
 #include "machine/cuda/device/call.h"
 #include "machine/cuda/device/device_clock.h"
@@ -7,7 +7,7 @@
 #include "units/machine/fatal.h"
 #include <math.h>
 
-/* An operation of another queue, not waited for, is at times not there yet. */
+/* Without a wait, the result of another queue is sometimes missing. */
 static void nothing_runs_ahead_of_being_asked(void **state)
 {
     int late = 0;
@@ -35,9 +35,9 @@ static cudaEvent_t reach(cudaStream_t stream)
     return event;
 }
 
-/* The clock's times, which nothing corrects here, are the host's but for one difference, the same for all events, also
- * after it counts from another event: some difference puts each event between the host's looks before and after it. A
- * time is a sum of floats of at most 4.2 s in milliseconds, each wrong by at most 0.25 us: two where the clock has
+/* The device clock, uncorrected here, differs from the host's by one constant for all events, even after its origin
+ * moves to a later event: with some constant, each event lies between the host's times before and after it. A time is a
+ * sum of floats of at most 4.2 s in milliseconds, each with an error of at most 0.25 us: two if the origin has
  * moved. */
 static void the_clock_counts_from_a_later_event(void **state)
 {
@@ -64,7 +64,7 @@ static void the_clock_counts_from_a_later_event(void **state)
     device_clock_close(c);
 }
 
-/* What the host saw holds against the clock, from then on. */
+/* Bounds observed by the host correct the clock from then on. */
 static void the_clock_is_held_to_the_hosts(void **state)
 {
     cudaStream_t stream;
@@ -82,7 +82,7 @@ static void the_clock_is_held_to_the_hosts(void **state)
     device_clock_close(c);
 }
 
-/* More than the staging memory holds at once, at odd places. */
+/* Copies more than the staging memory holds, at unaligned addresses. */
 static void large_blocks_go_up_and_down(void **state)
 {
     enum { BYTES = (20 << 20) + 12 };
@@ -106,7 +106,7 @@ static void large_blocks_go_up_and_down(void **state)
 
 static void too_much_memory(void) { machine_memory_take(MACHINE_CUDA, (size_t)1 << 46); }
 
-/* Without NVML nothing is known of clocks and power. */
+/* Without NVML, clocks and power are unknown. */
 static void no_nvml(void)
 {
     setenv("EMULATOR_NVML", "0", 1);
@@ -116,7 +116,7 @@ static void no_nvml(void)
     exit(1);
 }
 
-/* The machine is refused by a clause, and ends the run of who takes memory all the same. */
+/* The machine is refused with a reason. Taking memory nevertheless ends the run. */
 static void no_device(void)
 {
     char why[200] = "";

@@ -1,5 +1,5 @@
-/* The CUDA executor and transfers, on two ranks: what computing waits for is exposed, collectives run in the order in
- * which they were submitted. With an argument, for machine/cuda_stall.t, what ends the run: rank 1 does not come. */
+/* The CUDA executor and transfers on two ranks: waits of computing count as exposed, and collectives run in order of
+ * submission. With an argument, for machine/cuda_stall.t: failures that end the run, because rank 1 is missing. */
 #include "base/clock.h"
 #include "machine/cuda/device/call.h"
 #include "machine/queue/submit.h"
@@ -60,7 +60,7 @@ static int close_floor(void **state)
     return 0;
 }
 
-/* To or from the other rank. */
+/* Sends to or receives from the other rank. */
 static mark pass(queue *q, const char *name, group *g, bool send, tensor x)
 {
     const transfer t = { send, 1 - world_rank(), x };
@@ -81,8 +81,7 @@ static double exposed_on(const char *axis)
     return -1.0;
 }
 
-/* Two ranks of a node that both see two devices take one each; where each sees one of its own, both take their first.
- */
+/* If both ranks of a node see the same two devices, each takes one. If each sees only its own, each takes its first. */
 static void each_rank_has_a_device_of_its_own(void **state)
 {
     int device_number, devices;
@@ -95,8 +94,8 @@ static void each_rank_has_a_device_of_its_own(void **state)
     free(found);
 }
 
-/* Rank 1 sends late. On rank 0 one operation waits for that, from its submission on; one that does not wait is not held
- * up. The ranks of one node have one clock. */
+/* Rank 1 sends late. On rank 0 one operation waits for the message from its submission on; an independent one is not
+ * delayed. The ranks of one node have the same clock. */
 static void computing_that_waits_for_a_transfer_is_exposed(void **state)
 {
     double sent = 0.0;
@@ -135,8 +134,8 @@ static void a_transfer_nobody_waits_for_is_not_exposed(void **state)
     assert_true(exposed_on("pipeline") == 0.0);
 }
 
-/* Three groups that take turns, on queues that nothing else orders. That one transfer waits for another is no
- * computing's loss. */
+/* Three groups that take turns, on queues without other order. If a transfer waits for another, computing loses
+ * nothing. */
 static void collectives_run_in_the_order_of_submission(void **state)
 {
     for (int round = 0; round < 30; round++) {
@@ -149,7 +148,7 @@ static void collectives_run_in_the_order_of_submission(void **state)
     assert_true(exposed_on("gradient") == 0.0 && exposed_on("data") == 0.0);
 }
 
-/* Rank 1 sends nothing; who waits for it in the end is three operations away. */
+/* Rank 1 sends nothing. The last operation depends on that message through three others. */
 static void absent(void)
 {
     watch_limit(1.0);
@@ -161,7 +160,7 @@ static void absent(void)
     mark_sync(submit(f.q[SECOND], "last", fill_op(cell(3), 1.0)));
 }
 
-/* A ring full of operations behind a transfer that never comes. */
+/* Fills a ring with operations after a transfer that never comes. */
 static void absent_behind_a_full_ring(void)
 {
     watch_limit(1.0);

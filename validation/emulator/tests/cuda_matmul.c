@@ -1,9 +1,9 @@
-/* Matrix products of the CUDA machine on the emulated library: lines and empty sums, what is refused, and mistakes
- * behind the door, which the emulated library must find. Layouts, formats and accesses: units/machine/operations. */
+/* Matrix products of the CUDA machine with the emulated library: lines and empty sums, refusals, and internal mistakes
+ * that the emulated library must find. units/machine/operations tests layouts, formats and accesses. */
 #include "machine/cuda/products/algorithms.h"
 #include "products.h"
 
-/* A single line's stride is free, whatever it says; a sum of no terms is zero, or adds nothing. */
+/* The stride of a single line is ignored. A sum without terms is zero, or adds nothing. */
 static void degenerate(void)
 {
     static const int64_t strides[][2] = { { 1, 1 }, { 9, 1 }, { 0, 1 } };
@@ -40,7 +40,7 @@ static void degenerate(void)
     }
 }
 
-/* What is known outlives the machine; another one uses it. */
+/* Tuning results outlive the machine; another machine uses them. */
 static void opened_again(void)
 {
     one_product(&shapes[2], all_formats[0], WRITE, 0, nothing);
@@ -80,7 +80,7 @@ static void little_scratch(void)
     cuda_matmul(&call);
 }
 
-/* d = a b of 8 x 8, one fact of it wrong, behind the door. */
+/* Computes d = a b of 8 x 8 with one wrong property, below the public interface. */
 static void plant(void (*spoil)(product *, candidate *, void **))
 {
     product p = { .key = { .m = 8,
@@ -160,7 +160,7 @@ static void spoil_fp8_scale(product *p, candidate *c, void **x)
     (void)c, make_fp8(p, x), x[RIGHT_SCALE] = device.memory + ARENA;
 }
 
-/* What the library says of each; NULL: nothing is wrong. */
+/* The library's message for each mistake; NULL if nothing is wrong. */
 static const struct {
     void (*spoil)(product *, candidate *, void **);
     const char *words;

@@ -1,5 +1,4 @@
-/* Kernels with mistakes, each run by a child process that must die of it with the emulator's words; and what is right
- * passes. */
+/* Kernels with mistakes run in child processes, which must fail with the emulator's message. Correct kernels pass. */
 #include "emulator_tests.h"
 #include "machine/cuda/kernels/launch.cuh"
 
@@ -9,7 +8,7 @@ struct floats {
     float of[THREADS];
 };
 
-/* out [thread] of each block: the value that the thread at the other end of the block has put into shared memory. */
+/* out [thread] of each block: the value that the thread at the other end of the block wrote to shared memory. */
 template <bool barrier> static KERNEL(THREADS) reversed(const float *in, float *out)
 {
     SHARED(floats, shared);
@@ -42,7 +41,7 @@ static KERNEL(THREADS) overrun(float *out)
     out[threadIdx.x] = *at;
 }
 
-/* A block's count in shared memory. */
+/* Counts a block's threads in shared memory. */
 template <bool atomic> static KERNEL(THREADS) counted(int *out)
 {
     SHARED(int, count);
@@ -81,7 +80,7 @@ static KERNEL(THREADS) two_barriers(float *out)
 
 static KERNEL(THREADS) half_mask(float *out) { out[threadIdx.x] = __shfl_sync(0x0000FFFFu, 1.0f, 0); }
 
-/* Every shuffle, vote and reduction, checked where it is known. */
+/* Checks every shuffle, vote and reduction against its known result. */
 static KERNEL(THREADS) warp_calls(int *wrong)
 {
     const unsigned all = 0xFFFFFFFFu;
@@ -164,7 +163,7 @@ static void warp_calls_agree()
     expect(bad == 0, "shuffles, votes, reductions");
 }
 
-/* One launch of a kernel on THREADS floats. */
+/* Launches a kernel once on THREADS floats. */
 #define ONE_LAUNCH(kernel, grid, block, shared)                                                                        \
     device_floats out(THREADS);                                                                                        \
     test_stream s;                                                                                                     \

@@ -1,5 +1,5 @@
-/* Mistakes with streams, events, copies and memory, each made by a child process that must die of it with the
- * emulator's words; and what is right passes, whatever the order. */
+/* Mistakes with streams, events, copies and memory run in child processes, which must fail with the emulator's message.
+ * Correct programs pass in any order. */
 #include "emulator_tests.h"
 #include "machine/cuda/kernels/launch.cuh"
 
@@ -37,7 +37,7 @@ struct two_streams {
     }
 };
 
-/* One stream sets x, the other doubles it, many times; `wait` orders them. */
+/* One stream sets x, the other doubles it, many times; `wait` orders the two. */
 static void trade(bool wait)
 {
     for (int i = 0; i < SEEDS; i++) {
@@ -54,7 +54,7 @@ static void trade(bool wait)
 static void wait_is_kept() { trade(true); }
 static void wait_is_missing() { trade(false); }
 
-/* A wait means the record before it, not a later one that would come too late, nor none at all. */
+/* A wait refers to the record before it, not to a later record, and not to none. */
 static void wait_captures()
 {
     two_streams s;
@@ -71,7 +71,7 @@ static void wait_captures()
     expect(s.y_is(2.0f), "the record that was the latest");
 }
 
-/* Nothing has run when it was queued. */
+/* Queuing runs nothing. */
 static void launches_are_late()
 {
     two_streams s;
@@ -203,7 +203,7 @@ static void blocking_stream()
     cudaStreamCreate(&s);
 }
 
-/* The legacy stream waits for no other: a copy on it may come before the kernel. */
+/* The legacy stream waits for no other: its copy may run before the kernel. */
 static void copy_without_wait()
 {
     for (int i = 0; i < SEEDS; i++) {
@@ -282,7 +282,7 @@ static void wait_for_ever()
     for (int i = 0; i < 1000; i++) expect(cudaEventQuery(s.event) == cudaErrorNotReady, "a transfer without an end");
 }
 
-/* Is the stream busy still when all has run that can? */
+/* Returns whether the stream is still busy after everything that can run has run. */
 static bool waits(const test_stream &s)
 {
     for (int i = 0; i < 100; i++) cudaStreamQuery(s.stream);
@@ -291,7 +291,7 @@ static bool waits(const test_stream &s)
     return busy;
 }
 
-/* As many multiprocessors are taken as there are, but for one: a kernel has it, a product that wants two waits. */
+/* All multiprocessors but one are held. A kernel gets that one; a product that needs two waits. */
 static void residents()
 {
     two_streams s;
@@ -318,7 +318,7 @@ static void too_many_residents()
     s.finish();
 }
 
-/* What runs first of two kernels differs, but more often it is that of the higher priority. */
+/* Either of two kernels may run first, but more often the one with the higher priority. */
 static void priorities()
 {
     int first = 0;

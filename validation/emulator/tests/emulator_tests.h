@@ -1,4 +1,4 @@
-/* Tests in child processes: each passes, or dies with the words that it must say. Prints TAP. */
+/* Runs tests in child processes: each passes, or fails with the expected message. Prints TAP. */
 #pragma once
 #include "emulator.h"
 #include <cstdio>
@@ -22,7 +22,7 @@ static inline void expect(bool holds, const char *what)
 
 #define EXPECT_CUDA(call) expect((call) == cudaSuccess, #call)
 
-/* What the child wrote to stderr, and whether it ended well. */
+/* Returns the child's stderr. *ended_well: whether it ended with status 0. */
 static inline std::string run_child(const test_case &t, bool *ended_well)
 {
     int ends[2];
@@ -69,7 +69,7 @@ static inline int run_tests(const test_case *tests, size_t count)
     return failed > 0;
 }
 
-/* Floats on the device. */
+/* Floats in device memory. */
 struct device_floats {
     float *data;
     size_t count;

@@ -1,6 +1,6 @@
-/* The fabric of GPUs on the emulated NCCL: what must run at once does, communicators are made, kept and made again.
- * With arguments, what goes wrong, for validation/machine/nccl.t: nccl_ranks SCENE STALL_SECONDS In scenes of mistakes
- * the last rank makes them. */
+/* The fabric of GPUs with the emulated NCCL: concurrent transfers run concurrently, communicators are made, kept and
+ * remade. With arguments, for validation/machine/nccl.t, failures: nccl_ranks SCENE STALL_SECONDS. In scenes with
+ * mistakes, the last rank makes them. */
 #include "machine/cuda/device/call.h"
 #include "machine/cuda/transfers/communicators.h"
 #include "machine/cuda/transfers/fabric.h"
@@ -12,7 +12,7 @@ enum { ELEMENTS = 300, CELLS = 8 };
 enum { FIRST, SECOND, COMPUTE }; /* queues */
 
 static test_floor f;
-static tensor cell[CELLS]; /* [ELEMENTS] of F32 where the machine works */
+static tensor cell[CELLS]; /* [ELEMENTS] of F32 in the machine's memory */
 
 static bool is_last(void) { return world_rank() == world_ranks() - 1; }
 
@@ -39,7 +39,7 @@ static float first_number(tensor x)
     return values[0];
 }
 
-/* Of ranks first .. first + size - 1; others hold a group that they are not of. */
+/* Connects ranks first .. first + size - 1. The others get a group of one rank. */
 static void connect(group *g, const char *name, bool apart, int first, int size)
 {
     int at = world_rank() - first;
@@ -58,9 +58,9 @@ static void receive_from(queue *q, group *g, int peer, tensor x)
     submit(q, "receive", exchange_op(g, &(transfer){ false, peer, x }, 1));
 }
 
-/* ---- at once ---- */
+/* ---- concurrency ---- */
 
-/* Rank 0 posts a receive, then sends; rank 1 sends what it waits for only when that has come. */
+/* Rank 0 posts a receive, then sends. Rank 1 sends the awaited message only after it has received. */
 static void receive_ahead_of_send(group *back, group *forth)
 {
     queue *back_queue = f.q[FIRST], *forth_queue = f.q[SECOND];
@@ -88,7 +88,7 @@ static void receives_ahead_hold_up_no_send(void **state)
     group_disconnect(MACHINE_CUDA, "forth");
 }
 
-/* The queue of a group's first transfer has its first communicator, on all ranks alike. */
+/* A queue gets its first communicator in a group's first transfer, in the same way on all ranks. */
 static void first_transfer(group *g)
 {
     transfer both[] = { { true, 1 - g->rank, cell[2] }, { false, 1 - g->rank, cell[3] } };
@@ -104,7 +104,7 @@ static void communicators_are_kept_and_made_again(void **state)
     connect(&again, "kept", 0, 0, world_ranks());
     assert_ptr_equal(communicator_for(&g), communicator_for(&again));
     group_disconnect(MACHINE_CUDA, "kept");
-    for (int i = 0; i < 70; i++) { /* more than are kept at once */
+    for (int i = 0; i < 70; i++) { /* more than are kept at the same time */
         char name[SPLIT_NAME];
         group other;
         snprintf(name, sizeof name, "other %d", i % 35);
@@ -120,8 +120,7 @@ static void communicators_are_kept_and_made_again(void **state)
     group_disconnect(MACHINE_CUDA, "kept");
 }
 
-/* Of three numbers, two of which cancel, the order decides: so the emulated order is not that of the ranks everywhere.
- */
+/* If two of three numbers cancel, the sum shows the order of addition. The emulated order is not always rank order. */
 static void sums_are_made_in_orders_of_their_own(void **state)
 {
     enum { NUMBERS = 3000 };
@@ -141,7 +140,7 @@ static void sums_are_made_in_orders_of_their_own(void **state)
     group_disconnect(MACHINE_CUDA, "sums");
 }
 
-/* Links, groups apart and groups that take turns have the thread blocks that were set, in one run after another. */
+/* Links, separate groups and groups that take turns use the configured thread blocks, in several runs. */
 static void communicators_have_their_blocks(void **state)
 {
     static const transfer_blocks sets[] = { { 1, 4, 16 }, { 8, 16, 16 } };
@@ -168,7 +167,7 @@ static void communicators_have_their_blocks(void **state)
     }
 }
 
-/* In an arena that is a window, gathered and all to all; the memory is kept. */
+/* all_gather and all_to_all in an arena that is a window. The memory is kept. */
 static void windows_are_written_by_engines(void **state)
 {
     enum { PART = 64 };
@@ -220,7 +219,7 @@ static void one_at_once(void)
     receive_ahead_of_send(&g, &g);
 }
 
-/* Ranks that never met, and submit first transfers in orders that differ: they wait for each other inside NCCL. */
+/* Ranks that never met submit their first transfers in different orders: they wait for each other inside NCCL. */
 static void first_meeting(void)
 {
     group a, b;
@@ -268,7 +267,7 @@ static void memory_of_the_host(void)
     submit(f.q[FIRST], "x", all_reduce_op(everybody(), tensor_1d(x, F32, 4)));
 }
 
-/* Own part a place beside where it belongs. */
+/* The rank's own part is one place off its correct place. */
 static void half_in_place(void)
 {
     group *g = everybody();
@@ -306,7 +305,7 @@ static void error(void)
     emulator_nccl_break(communicator_for(g)->comm, ncclRemoteError);
 }
 
-/* The last rank's lies elsewhere in its window: NCCL would write into the others' own place. */
+/* The last rank's buffer has another offset in its window: NCCL would write to the offset of the other ranks. */
 static void other_place(void)
 {
     group *g = everybody();

@@ -1,5 +1,5 @@
-/* Products of small integers on the emulated device: their sums are exact in FP32, in any order, so that every result
- * is known to the last bit. Every test is a process of its own, for the products that are known are process state. */
+/* Products of small integers on the emulated device: sums are exact in FP32 in any order, so every result is known to
+ * the last bit. Every test is a separate process, because the known products are state of the process. */
 #pragma once
 #include "base/fail.h"
 #include "base/numeric.h"
@@ -43,7 +43,7 @@ static inline void device_close(void)
     cuda_matmul_close();
 }
 
-/* A matrix on the device and what the host knows of it. */
+/* A matrix on the device and its values on the host. */
 typedef struct {
     tensor t;
     char *bytes;
@@ -77,7 +77,7 @@ static inline void store(const matrix *x)
 }
 static inline void load(matrix *x) { CUDA_CHECK(cudaMemcpy(x->bytes, x->at, x->length, cudaMemcpyDeviceToHost)); }
 
-/* gap: elements between rows (or columns, if it lies by columns); first: elements before the first. */
+/* gap: elements between rows (or columns if stored by columns); first: elements before the first. */
 typedef struct {
     bool by_columns;
     int64_t gap, first;
@@ -103,7 +103,7 @@ static inline matrix matrix_open(dtype type, int64_t rows, int64_t columns, layo
     return x;
 }
 
-/* The last one that was opened. */
+/* Closes the matrix that was opened last. */
 static inline void matrix_close(matrix *x)
 {
     device.used -= x->length;
@@ -151,8 +151,7 @@ static inline double *values(const matrix *x)
     return value;
 }
 
-/* Sums of products in FP32 are exact here, in any order; the result is rounded once. Nothing between the rows is
- * touched. */
+/* Sums are exact in FP32 in any order, and the result is rounded once. The bytes between rows must not change. */
 static inline void expect_product(const char *what, const op *o, matrix *c, const matrix *a, const matrix *b)
 {
     matrix expected = *c;
@@ -185,7 +184,7 @@ static const shape shapes[] = { { 1, 1, 1 },    { 3, 5, 7 },   { 16, 64, 32 }, {
                                 { 24, 1, 200 }, { 1, 31, 17 }, { 32, 40, 131 } };
 static const formats all_formats[] = { { F32, F32 }, { BF16, BF16 }, { BF16, F32 } };
 
-/* Bits of number: columns contiguous in a, b, c; gaps of 3 or, with the first element one further on, of 8. */
+/* Bits of number: 1, 2, 4: columns contiguous in a, b, c; 8: gaps of 3, and one element before the first if odd. */
 static inline void one_product(const shape *s, formats f, access_mode how, int number, void (*before)(const op *))
 {
     layout l = { .gap = number & 8 ? 3 : 0, .first = number & 8 ? number % 2 : 0 };
@@ -207,7 +206,7 @@ static inline void one_product(const shape *s, formats f, access_mode how, int n
 
 static inline void nothing(const op *o) { (void)o; }
 
-/* Memory for trials is another than that of the matrices. */
+/* The memory for trials is separate from that of the matrices. */
 static inline void tune(machine_tuning tuning)
 {
     void *memory;
@@ -218,7 +217,7 @@ static inline void tune(machine_tuning tuning)
 
 /* ---- processes ---- */
 
-/* Runs it in a child; what it said on stderr and stdout; whether it ended well. */
+/* Runs body in a child. said: its stderr and stdout. Returns whether it ended well. */
 static inline bool child(void (*body)(void), char said[OUTPUT])
 {
     int ends[2], status;

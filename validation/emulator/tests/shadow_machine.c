@@ -1,6 +1,6 @@
-/* A kernel that is wrong, on the emulated GPU: the shadow names the operation and writes it, the file fails again as
- * long as the kernel is wrong, and a right kernel passes both. The wrong one is the real one and a flipped bit after
- * it. */
+/* A wrong kernel on the emulated GPU: the shadow names the operation and writes its file. Replaying the file fails as
+ * long as the kernel is wrong; a correct kernel passes both. The wrong kernel is the real one, followed by a flipped
+ * bit. */
 #include "bench/check/replay.h"
 #include "machine/cuda/kernels/kernels.h"
 #include "machine/prove/prove.h"
@@ -69,7 +69,7 @@ static void a_wrong_kernel_is_named_and_fails_again(void **state)
     assert_int_equal(was[0], 12);
     place[0] = place[1] = 256;
     assert_int_equal(replay(r.file), 1);
-    assert_memory_equal(place, was, sizeof was); /* the same kernel: its path depends on where operands lie */
+    assert_memory_equal(place, was, sizeof was); /* same kernel: its path depends on the operands' addresses */
     wrong = false;
     assert_int_equal(replay(r.file), 0);
     remove(r.file);

@@ -1,6 +1,5 @@
-/* A step is submitted without waiting: between the calls of trainer_step and their return nothing synchronizes with the
- * emulated device (it ends the run if something does), no memory is taken, and as long as a queue has room nothing is
- * even asked. */
+/* Steps are submitted without waiting. During trainer_step nothing synchronizes with the emulated device (this would
+ * end the run), and no memory is allocated. As long as queues have space, nothing is even queried. */
 #include "base/fail.h"
 #include "emulator.h"
 #include "machine/world.h"
@@ -25,8 +24,8 @@ static bench_case case_of(const char *text)
     return c;
 }
 
-/* What the submissions alone asked of the device, of steps that are submitted one ahead of those that are read, as in a
- * run. */
+/* Returns the queries and waits of submissions alone. As in a run, a step is submitted before the previous one is
+ * read. */
 static emulator_counts inside(const char *text)
 {
     bench_case c = case_of(text);
@@ -66,7 +65,7 @@ static emulator_counts of_size(const char *precision, int layers, int sequences)
     return inside(text);
 }
 
-/* Two steps of one layer have room in their queues. */
+/* Two steps of one layer fit into their queues. */
 static void steps_ask_nothing(void **state)
 {
     static const char *const precisions[] = { "fp32", "bf16" };
@@ -77,7 +76,7 @@ static void steps_ask_nothing(void **state)
     }
 }
 
-/* Of a longer step the host waits for room, by asking; a synchronization would let the queue run empty. */
+/* In longer steps the host waits for space by queries; a synchronization would empty the queue. */
 static void long_steps_ask_for_room(void **state)
 {
     emulator_counts asked = of_size("bf16", 6, 4);
@@ -85,7 +84,7 @@ static void long_steps_ask_for_room(void **state)
     assert_int_equal(asked.synchronizations, 0);
 }
 
-/* A launch reads nothing of the device where multiprocessors are left to transfers: on a GPU that took 2.5 ms. */
+/* Launches query nothing if multiprocessors are left to transfers: on a GPU such a query took 2.5 ms. */
 static void launches_ask_nothing(void **state)
 {
     float *memory = machine_memory_take(MACHINE_CUDA, sizeof *memory);

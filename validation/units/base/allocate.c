@@ -1,4 +1,4 @@
-/* Memory comes as zeros, also none of it; what nobody has ends the run with the program's status of a failure. */
+/* Allocated memory is zeroed, also 0 bytes. If memory runs out, the run ends with the exit status of a failure. */
 #include "base/fail.h"
 #include "base/memory.h"
 #include <setjmp.h>
@@ -23,7 +23,7 @@ static void comes_as_zeros(void **state)
     free(x);
 }
 
-/* The product of the last row is 16 modulo 2^64. */
+/* In the last row the product overflows to 16 (modulo 2^64). */
 static void ends_the_run(void **state)
 {
     (void)state;

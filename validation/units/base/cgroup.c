@@ -1,4 +1,4 @@
-/* Limits of control groups, of both versions, from folders like those of the system. */
+/* Limits of control groups, versions 1 and 2, read from folders that look like the system's. */
 #include "base/cgroup.h"
 #include <math.h>
 #include <setjmp.h>
@@ -34,7 +34,7 @@ static void version_2(void **state)
     write_text("a/cpu.max", "50000 100000\n");
     write_text("a/b/cpu.max", "max 100000\n");
     cgroup_limits l = limits("0::/a/b\n");
-    assert_true(l.memory_left == 300000.0 && l.cpus == 0.5); /* of the group above */
+    assert_true(l.memory_left == 300000.0 && l.cpus == 0.5); /* of the parent group */
     l = limits("0::/seen/from/outside\n");
     assert_true(isinf(l.memory_left) && isinf(l.cpus));
 }

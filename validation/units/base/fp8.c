@@ -1,4 +1,4 @@
-/* FP8 codes against the formats' definition in double, and scales. */
+/* Compares FP8 values and scales with the definition of the formats, computed in double. */
 #include "base/fp8.h"
 #include <math.h>
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 
 enum { CODES = 256, NAN_CODE = 0x7F };
 
-/* A format as Micikevicius et al. 2022, table 1, has it. */
+/* A format as in Micikevicius et al. 2022, table 1. */
 typedef struct {
     dtype type;
     int mantissa_bits, bias, largest_code;
@@ -20,7 +20,7 @@ typedef struct {
 static const format formats[] = { { E4M3, 3, 7, 0x7E, 448.0, 0x1p-9, false },
                                   { E5M2, 2, 15, 0x7B, 57344.0, 0x1p-16, true } };
 
-/* (-1)^sign 2^(exponent - bias) 1.mantissa, or 2^(1 - bias) 0.mantissa where the exponent is 0. */
+/* Returns (-1)^sign 2^(exponent - bias) 1.mantissa, or 2^(1 - bias) 0.mantissa if the exponent is 0. */
 static double number(const format *f, int code)
 {
     int magnitude = code % 128, exponent = magnitude >> f->mantissa_bits;
@@ -30,7 +30,7 @@ static double number(const format *f, int code)
     return sign * (exponent ? ldexp(1.0 + fraction, exponent - f->bias) : ldexp(fraction, 1 - f->bias));
 }
 
-/* Every code has its number; of the numbers each finite one is the code's own again, and exact in BF16. */
+/* Every FP8 value decodes to its number. Every finite number encodes to the same value, and is exact in BF16. */
 static void codes_are_numbers(void **state)
 {
     for (const format *f = formats; f < formats + 2; f++) {
@@ -51,7 +51,7 @@ static void codes_are_numbers(void **state)
     }
 }
 
-/* The code whose number is nearest to a magnitude, of two equally near ones the even one; by halving. */
+/* Returns the FP8 value nearest to a magnitude (ties to even), found by bisection. */
 static int nearest(const format *f, double magnitude)
 {
     int below = 0, above = f->largest_code;
@@ -79,7 +79,7 @@ static void every_bf16_number_is_rounded_to_nearest_even(void **state)
         for (uint32_t upper = 0; upper < 65536; upper++) check_rounding(f, upper << 16);
 }
 
-/* Any bits, and numbers of the format's own range. */
+/* Tests random bits, and numbers in the range of the format. */
 static void fp32_numbers_are_rounded_to_nearest_even(void **state)
 {
     for (const format *f = formats; f < formats + 2; f++)
@@ -90,7 +90,7 @@ static void fp32_numbers_are_rounded_to_nearest_even(void **state)
         }
 }
 
-/* Numbers, what lies halfway between two, and the FP32 numbers beside either. */
+/* Tests every number, every midpoint of two numbers, and the FP32 numbers next to the midpoint. */
 static void ties_go_to_the_even_code(void **state)
 {
     for (const format *f = formats; f < formats + 2; f++)
@@ -108,8 +108,8 @@ static void ties_go_to_the_even_code(void **state)
 
 /* ---- scales ---- */
 
-/* The largest power of two not above largest / amax, by trying them; or the quotient, rounded once. Within 2^-100 and
- * 2^100, beyond which amaxes have the same scale. */
+/* Returns the largest power of two that is at most largest / amax, found by trying; or the quotient, rounded once.
+ * Clamps amax to 2^-100 .. 2^100: beyond these limits the scale does not change. */
 static double scale_by_trying(const format *f, double amax, bool exact)
 {
     int exponent = -200;
@@ -131,7 +131,7 @@ static void check_scale(const format *f, uint32_t bits)
     }
 }
 
-/* Around every power of two and every 1.75 of one, where the power's exponent changes, subnormal numbers included. */
+/* Tests amaxes near every power of two and 1.75 times each, where the scale's exponent changes; subnormals too. */
 static void scales_are_the_largest_that_fit(void **state)
 {
     for (const format *f = formats; f < formats + 2; f++) {
@@ -150,7 +150,7 @@ static void scales_are_the_largest_that_fit(void **state)
     }
 }
 
-/* Nothing there: values stay as they are. No number: neither will the product be one. */
+/* amax 0: values stay unchanged. amax is not finite: the product is not finite either. */
 static void scales_of_no_number(void **state)
 {
     for (const format *f = formats; f < formats + 2; f++)
@@ -161,7 +161,7 @@ static void scales_of_no_number(void **state)
         }
 }
 
-/* As integers amaxes are ordered as magnitudes are; then infinity, then NaN. */
+/* As integers, amaxes have the order of magnitudes, then infinity, then NaN. */
 static void amaxes_are_ordered(void **state)
 {
     static const float rising[] = { 0.0f, 1e-45f, -1e-38f, 1.0f, -1.0000001f, -3e38f, -INFINITY, -NAN };

@@ -1,4 +1,4 @@
-/* A table finds what was added to it by the whole key, however often it grew, and nothing else. */
+/* A key table finds exactly the entries that were added, by the whole key, also after it has grown. */
 #include "base/key_table.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@ typedef struct {
     int number;
 } thing;
 
-/* Keys that differ in one word only, in each word. */
+/* Makes keys that differ in one word only; every word in turn. */
 static void name(thing *x, int number)
 {
     *x = (thing){ .key = { 7, 7, 7 }, .number = number };

@@ -1,5 +1,4 @@
-/* Shared arithmetic: philox against the published vectors, normal numbers, BF16 rounding, exp and what is built on it.
- */
+/* Shared arithmetic: philox against the published vectors, normal numbers, BF16 rounding, exp, gelu, AdamW. */
 #include "base/random.h"
 #include <math.h>
 #include <setjmp.h>
@@ -10,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* Random123, kat_vectors: philox4x32 with 10 rounds. */
+/* Source: Random123, kat_vectors, philox4x32 with 10 rounds. */
 static void philox_known_answers(void **state)
 {
     static const struct {
@@ -39,7 +38,7 @@ static void fnv1a_known_answers(void **state)
     assert_int_equal(fnv1a("foobar"), 0xbf9cf968u);
 }
 
-/* The definition, spelled out: lanes summed, low half first, centred, one FP32 multiply. */
+/* The definition: the sum of the lanes, low half first, centred, then one FP32 multiplication. */
 static void normal_element_is_the_definition(void **state)
 {
     uint32_t key = fnv1a("layers.3.q");
@@ -54,8 +53,8 @@ static void normal_element_is_the_definition(void **state)
     }
 }
 
-/* Mean 0, variance 1, no skew, kurtosis 3 - 6/5/8 (Irwin-Hall of eight), over a million: within five standard errors.
- */
+/* Checks, over a million numbers and within five standard errors: mean 0, variance 1, no skew, kurtosis 3 - 6/5/8
+ * (Irwin-Hall distribution of eight). */
 static void normal_numbers_have_their_moments(void **state)
 {
     enum { COUNT = 1000000 };
@@ -79,7 +78,7 @@ static void mulhi_stays_below(void **state)
     assert_int_equal(mulhi(0x80000000u, 1000), 500);
 }
 
-/* The neighbour that is nearer; of two equally near ones the even one. Every upper half, each kind of lower half. */
+/* Rounds to the nearer neighbour, ties to even. Tests every upper half with each kind of lower half. */
 static void bf16_rounds_to_nearest_even(void **state)
 {
     static const uint32_t lower[] = { 0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF };
@@ -106,7 +105,7 @@ static void bf16_widening_is_exact(void **state)
     assert_true(bf16_widen(bf16_round(-0.0f)) == 0.0f && signbit(bf16_widen(bf16_round(-0.0f))));
 }
 
-/* Relative error against double below 3e-7 on [-87, 88], finite and positive beyond, 1 at 0. */
+/* The relative error against double is below 3e-7 on [-87, 88]. Beyond, exp is finite and positive. exp(0) is 1. */
 static void exp_is_accurate(void **state)
 {
     double worst = 0;
@@ -133,7 +132,7 @@ static void sigmoid_and_swiglu_are_accurate(void **state)
     }
 }
 
-/* Within what base/numeric.h says, also where the cube is large. */
+/* The error is within the bound in base/numeric.h, also where the cube is large. */
 static void gelu_is_accurate(void **state)
 {
     for (int i = -4000; i <= 4000; i++) {
@@ -144,7 +143,7 @@ static void gelu_is_accurate(void **state)
     }
 }
 
-/* Two steps of the rule in double. */
+/* Compares two steps with the AdamW formula in double. */
 static void adamw_is_the_rule(void **state)
 {
     adamw_rule rule = { 0.9f, 0.95f, 1e-8f, 0.1f };

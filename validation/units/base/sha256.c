@@ -1,4 +1,4 @@
-/* SHA-256 against the vectors of FIPS 180-4 and NIST's long-message example, in pieces of every length. */
+/* SHA-256 against the vectors of FIPS 180-4 and NIST's long-message example, fed in pieces of every length. */
 #include "base/sha256.h"
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,4 @@
-/* Which cases are accepted and how a run ends, for results that are made up; the repeats of a case; how far one came.
- */
+/* Checks acceptance and the exit status of runs with invented results; repeats of a case; the progress line. */
 #include "bench/facts/accept.h"
 #include "base/fail.h"
 #include "bench/facts/judge.h"
@@ -12,7 +11,7 @@
 
 static const char small[] = "backend = host\nsize = check\n[llama3.1-8b]\n";
 
-/* As if it had run; result_close it. */
+/* Returns a result as if the case had run. Close it with result_close. */
 static case_result judged(const bench_case *c, double tokens_per_second)
 {
     case_result r;
@@ -76,8 +75,8 @@ static void what_is_no_measurement_is_not_accepted(void **state)
     assert_acceptance(&r, ACCEPTANCE_NO, "SKIPPED: needs 8 ranks, there are 4");
 }
 
-/* Nobody has published a cell of a layout that the recipe does not have, nor of another device. Two devices have cells
- * of gpt3-175b on 64 GPUs. */
+/* Published cells exist only for layouts of the recipe and for the same device. Two devices have cells of gpt3-175b on
+ * 64 GPUs. */
 static void a_reference_is_the_published_cell(void **state)
 {
     bench_case cell = case_of("expect = reference\n[llama3.1-8b]\nsize = full\n", 8, true),
@@ -110,7 +109,7 @@ typedef struct {
                           a: ACCEPTED */
     bool strict;
     int status;
-    const char *line; /* the run's last */
+    const char *line; /* the last line of the run */
 } ending;
 
 static case_result ended(const bench_case *c, char letter)
@@ -130,7 +129,7 @@ static case_result ended(const bench_case *c, char letter)
     return r;
 }
 
-/* The cases after an interrupted one are SKIPPED, and held against nobody. */
+/* The cases after an interrupted one are SKIPPED and count for neither acceptance nor failure. */
 static void a_run_ends_by_its_cases(void **state)
 {
     static const ending endings[] = {
@@ -208,7 +207,7 @@ static void repeats_must_agree(void **state)
     deck_free(&d);
 }
 
-/* The room follows from the fastest step of the warm-up, and grows where that was slow. */
+/* The number of steps that fit is estimated from the fastest warm-up step, and doubled if it turns out too small. */
 static void a_soak_ends_by_the_clock(void **state)
 {
     char text[PROGRESS_TEXT];
@@ -236,7 +235,7 @@ static void a_soak_ends_by_the_clock(void **state)
     result_close(&r);
 }
 
-/* Of the most steps a gather brings a number each, and the journal's entry has the tables of all ranks. */
+/* The number of steps is limited by a gather of one number per step and by a journal entry with all ranks' tables. */
 static void a_soak_has_the_steps_that_can_be_kept(void **state)
 {
     bench_case c = expecting("minutes = 100000\nwarmup = 2\nsteps = 300\n");

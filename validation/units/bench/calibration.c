@@ -1,9 +1,9 @@
-/* Spread of the check's ratios over healthy layouts: what the limits in bench/check/check_limits.c were chosen by.
- * Every check draws its layout of up to as many ranks as the world has, its workload, precision, FP8's scales, shard
+/* Measures the spread of the check's ratios over correct layouts; the limits in bench/check/check_limits.c were chosen
+ * from it. Every check draws a layout for at most the ranks of the world, and workload, precision, FP8 scaling, shard
  * and expert ranks, capacity, schedule, chunks, overlap, recompute mask, sharding, context_gradients and seed. Ratios
- * are in units of what depth adds to the limits. A limit of which a healthy check uses more than two thirds becomes
- * three times its ratio. CALIBRATION_CHECKS=N draws so many, CALIBRATION_SEED=N others; CALIBRATION_WORKLOAD=NAME and
- * CALIBRATION_PRECISION=NAME leave the others out. The processor's instructions change sums: repeat with
+ * are divided by the depth term of the limits. If a correct check uses more than two thirds of a limit, the limit
+ * becomes three times that ratio. CALIBRATION_CHECKS=N: number of checks; CALIBRATION_SEED=N: another seed;
+ * CALIBRATION_WORKLOAD=NAME, CALIBRATION_PRECISION=NAME: only these. CPU instructions change sums: repeat with
  * ONEDNN_MAX_CPU_ISA=AVX2, AVX512_CORE and AVX512_CORE_BF16. */
 #include "base/random.h"
 #include "bench/check/check.h"
@@ -24,10 +24,10 @@ typedef struct {
     int tensor, data, shard, context, expert, pipeline;
 } cut;
 
-/* The reference of the run's precision, for layouts with one tensor rank and with several, and that of FP32. */
+/* References: same precision, for layouts with one tensor rank; the same with several tensor ranks; FP32. */
 typedef enum { ALONE, TENSOR, AGAINST_FP32, REFERENCES } compared_with;
 
-/* The largest ratios of one precision to one reference, and which check made them. */
+/* The largest ratios of one precision to one reference, and the check that gave each. */
 typedef struct {
     int checks;
     check_limits limits, largest;
@@ -39,7 +39,7 @@ static uint32_t number_of(const char *variable, uint32_t otherwise)
     return getenv(variable) ? (uint32_t)atol(getenv(variable)) : otherwise;
 }
 
-/* One of n's divisors. */
+/* Returns a divisor of n, chosen by word. */
 static int drawn_divisor(int n, uint32_t word)
 {
     int divisor[RANKS], count = 0;
@@ -48,7 +48,7 @@ static int drawn_divisor(int n, uint32_t word)
     return divisor[word % (uint32_t)count];
 }
 
-/* Every product of degrees 1, 2, 3, 4, 6 and 8 up to the world's ranks. */
+/* Lists every combination of degrees 1, 2, 3, 4, 6 and 8 whose product is at most the number of ranks. */
 static int list_cuts(cut *list)
 {
     int cuts = 0;
@@ -67,7 +67,7 @@ static cut drawn_cut(uint32_t word)
     return list[word % (uint32_t)cuts];
 }
 
-/* Shard ranks from the data ranks; of a mixture of experts, who holds an expert. Three ranks hold no four experts. */
+/* Draws shard ranks from the data ranks and, with experts, expert ranks. Three ranks cannot hold four experts. */
 static void draw_cut(cut *k, uint32_t word, bool experts)
 {
     k->shard = drawn_divisor(k->data, word & 0xff);
@@ -76,7 +76,7 @@ static void draw_cut(cut *k, uint32_t word, bool experts)
     if (k->expert == 3) k->expert = 1;
 }
 
-/* The check's number draws all keys but workload and precision. */
+/* The number of the check determines all keys but workload and precision. */
 static bench_case drawn_case(const char *workload, const char *precision, uint32_t number)
 {
     static const char *const schedules[] = { "gpipe", "1f1b", "interleaved\nchunks_per_stage = 2",
@@ -124,7 +124,7 @@ static void take(spread *s, const check_limits *found, const bench_case *c)
     }
 }
 
-/* Limits of a shallow model. */
+/* Returns the limits for the same model with one layer. */
 static check_limits flat_limits(const bench_case *c, bool against_fp32)
 {
     bench_case flat = *c;
@@ -144,7 +144,7 @@ static void add_ratios(spread s[REFERENCES], check *k, const bench_case *c)
     }
 }
 
-/* False: the check failed. */
+/* Returns false if the check failed. */
 static bool calibrate(spread s[REFERENCES], const bench_case *c)
 {
     check k;

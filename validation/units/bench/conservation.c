@@ -1,5 +1,5 @@
-/* A sum of gradients over ranks that is skipped, dropped or done twice in one step, among steps without a fault, is
- * found and the step named; so are weights whose gathering is skipped in the last step. What has no fault passes. */
+/* If a sum of gradients over ranks is skipped, dropped or repeated in one step, that step is reported. A skipped
+ * gathering of weights in the last step is found, too. A run without a fault passes. */
 #include "bench/check/conservation.h"
 #include "bench/run/gather_case.h"
 #include "units/train/trained.h"
@@ -19,7 +19,7 @@ static bench_case case_for(const char *precision, const char *layout)
     return case_of(text, world_ranks());
 }
 
-/* The fault strikes the first operation of its kind in one step, on every rank: a transfer of all ranks. */
+/* The fault hits the first operation of its kind in one step on every rank: the transfer involves all ranks. */
 static conservation trained_with(const bench_case *c, fault_kind kind, op_kind operation, int64_t struck)
 {
     trainer t;
@@ -62,7 +62,7 @@ static void skipped_sums(void **state)
     static const fault_kind kinds[] = { FAULT_NONE, FAULT_STALE, FAULT_DROP, FAULT_REPEAT };
     for (size_t i = 0; i < 2 * sizeof all / sizeof *all; i++)
         for (int k = 0; k < (all[i / 2].sum == OP_ALL_TO_ALL ? 3 : 4); k++) {
-            if (tests_cuda() && (i % 2 || i > 4 || k > 1)) continue; /* an emulated GPU is slow */
+            if (tests_cuda() && (i % 2 || i > 4 || k > 1)) continue; /* the emulated GPU is slow */
             bench_case c = case_for(i % 2 ? "fp32" : "bf16", all[i / 2].layout);
             conservation found = trained_with(&c, kinds[k], all[i / 2].sum, STRUCK);
             assert_true(found.comparisons > 100 && found.replicas > 0);
@@ -80,7 +80,7 @@ static void skipped_gathering(void **state)
     bench_case c = case_for("bf16", "data = 4\nsharding = optimizer");
     conservation found = trained_with(&c, FAULT_STALE, OP_ALL_GATHER, STEPS - 1);
     assert_true(found.failed == 0 && found.unequal > 0 && found.unequal_sentence[0]);
-    assert_int_equal(found.unequal_rank, 1); /* the first that compares itself with rank 0 */
+    assert_int_equal(found.unequal_rank, 1); /* the first rank that is compared with rank 0 */
 }
 
 int main(int argc, char **argv)

@@ -1,4 +1,4 @@
-/* What cases on devices are told and refused by, without a device: on any number of ranks. */
+/* Checks the selection of devices and its refusals, without a device, on any number of ranks. */
 #include "bench/run/devices.h"
 #include "bench/launch/case_machine.h"
 #include "bench/launch/window.h"
@@ -28,7 +28,7 @@ static void ranks_that_share_are_found(void **state)
     assert_int_equal(most, 4);
 }
 
-/* All processes on a host are on one device there. */
+/* On the host backend, all processes of a host share one device. */
 static void a_survey_names_the_first_rank_that_lacks_one(void **state)
 {
     char why[256] = "", wanted[512];
@@ -49,7 +49,7 @@ static void a_survey_names_the_first_rank_that_lacks_one(void **state)
     assert_memory_equal(s.missing, "rank 0 on ", 10);
 }
 
-/* 130 positions are no sequence of two context ranks' zig-zag at full size; what is small cannot have them refused. */
+/* Full size cannot cut 130 positions into the zig-zag of two context ranks; a small case has no such limit. */
 static void what_is_refused_depends_on_the_devices(void **state)
 {
     static const char text[] = "a\nb\n[llama3.1-8b]\nsize = auto\nsequence = 130\n";
@@ -76,7 +76,7 @@ static void keys_reach_the_machine(void **state)
     assert_true(on.tuning.deterministic && on.tuning.own_attention);
 }
 
-/* One stage of all ranks: its arenas are windows of as many bytes, or none is. */
+/* All ranks of one stage have windows of the same size, or none has a window. */
 static void ranks_that_lie_alike_have_windows(void **state)
 {
     char text[512];

@@ -1,4 +1,4 @@
-/* For tests of the dry run: what a rank of a stage counted over some steps against what the dry run tells of one. */
+/* For tests of the dry run: compares the counts of a rank over some steps with the dry run's counts for its stage. */
 #pragma once
 #include "machine/queue/tally.h"
 #include "model/param.h"
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-/* The first context rank's; of the others, whose queries see fewer keys in a call, scratch may be less. */
+/* The dry run reports the first context rank. The others see fewer keys per call and may need less scratch. */
 static void check_bytes(const paper_stage *told, const size_t by_kind[ARENA_KINDS], size_t total, bool first)
 {
     size_t less = told->bytes[SCRATCH] - by_kind[SCRATCH];
@@ -17,9 +17,8 @@ static void check_bytes(const paper_stage *told, const size_t by_kind[ARENA_KIND
     assert_int_equal(told->total, total + less);
 }
 
-/* Buckets whose gradient every tensor rank has, and the first alone adds up the squares of: vectors, positions,
- * routers.
- */
+/* Returns the number of buckets whose squares only the first tensor rank adds, because every tensor rank has their
+ * gradient: vectors, positions, routers. 0 on the first tensor rank. */
 static inline int64_t buckets_of_the_first(const bench_case *c, mesh *m)
 {
     arena a;
@@ -32,7 +31,7 @@ static inline int64_t buckets_of_the_first(const bench_case *c, mesh *m)
     return m->at[AXIS_TENSOR] > 0 ? count : 0;
 }
 
-/* Flops and bytes are whole numbers below 2^53, so the products are exact. */
+/* The products are exact, because flops and bytes are integers below 2^53. */
 static inline void check_counts(const tally *told, const tally *found, int64_t steps, int64_t squares_less)
 {
     double n = (double)steps;

@@ -1,5 +1,5 @@
-/* The dry run measures one rank of each pipeline stage and says it of all ranks of the stage. Here every rank is
- * measured. */
+/* The dry run measures one rank of each pipeline stage and reports it for all ranks of that stage. This test measures
+ * every rank. */
 #include "bench/paper/paper.h"
 #include "dry_run_counts.h"
 #include "plan/catalogue/flops.h"
@@ -53,7 +53,7 @@ static void check_rank(const bench_case *c, const paper_stage *told, const measu
     check_counts(&told->step, &found->step, 1, buckets_of_the_first(c, m));
 }
 
-/* Of all ranks: what they submit. */
+/* Checks the operations of all ranks. */
 static void check_layout(const char *workload, const char *keys)
 {
     char text[1024];

@@ -1,5 +1,5 @@
-/* What every rank of a run counts and lays out is what the dry run tells of its stage: the first stage, the last, and
- * those between. */
+/* Every rank of a run has the counts and memory that the dry run reports for its stage: the first stage, the last, and
+ * the middle ones. */
 #include "base/say.h"
 #include "bench/paper/paper.h"
 #include "bench/run/run_case.h"
@@ -34,7 +34,7 @@ typedef struct {
     double most, submitted;
 } outcome;
 
-/* Collective. most, submitted: of all ranks. */
+/* Collective. most, submitted: over all ranks. */
 static void run_layout(outcome *o, int layout)
 {
     char text[1024], reason[REASON_LENGTH];
@@ -84,7 +84,7 @@ static void layout_close(outcome *o)
     paper_close(&o->p);
 }
 
-/* All runs first: a rank that finds a difference leaves nobody waiting. */
+/* Does all runs before any check, so that no rank waits for a rank that found a difference. */
 static void every_rank_does_what_the_dry_run_tells(void **state)
 {
     static outcome done[LAYOUTS];

@@ -1,4 +1,4 @@
-/* Rounds of pairs: every two ranks of a node meet once, and nodes whose numbers differ in one bit. Bad pairs. */
+/* Rounds of pairs: every two ranks of a node meet once, also nodes whose numbers differ in one bit. Slow pairs. */
 #include "bench/calibrate/deviations.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 enum { MOST_NODES = 5, MOST_RANKS = 9 };
 
-static int of_node; /* ranks of a node */
+static int of_node; /* ranks per node */
 static int node_of(int rank) { return rank / of_node * of_node; }
 
 static int pairs_met(const rank_map *m, int met[MOST_NODES * MOST_RANKS][MOST_NODES * MOST_RANKS])
@@ -28,7 +28,7 @@ static int pairs_met(const rank_map *m, int met[MOST_NODES * MOST_RANKS][MOST_NO
     return pairs;
 }
 
-/* The last node has one rank less where there are several. */
+/* If there are several nodes, the last one has one rank less. */
 static void meets_everybody_once(void **state)
 {
     static int met[MOST_NODES * MOST_RANKS][MOST_NODES * MOST_RANKS];
@@ -50,7 +50,7 @@ static void meets_everybody_once(void **state)
         }
 }
 
-/* All pairs of four ranks of a node; those with a bit in `slow` take half as long again. Returns what deviates. */
+/* Measures all pairs of four ranks; pairs whose bit is set in `slow` take 50 % longer. Returns the deviations found. */
 static deviations found_of(unsigned slow)
 {
     static const int ends[6][2] = { { 0, 1 }, { 0, 2 }, { 0, 3 }, { 1, 2 }, { 1, 3 }, { 2, 3 } };
@@ -60,7 +60,7 @@ static deviations found_of(unsigned slow)
     return deviations_find(&(operation_table){ .ranks = 4 }, &(link_table){ pair, 6 }, 4);
 }
 
-/* Bad pairs that meet in one rank name the rank, others the pair. */
+/* If the slow pairs share a rank, the rank is reported; otherwise the pair. */
 static void a_rank_is_named_where_bad_pairs_meet(void **state)
 {
     deviations none = found_of(0), one = found_of(1u << 4), star = found_of(1u << 1 | 1u << 3 | 1u << 5);

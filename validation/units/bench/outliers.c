@@ -1,4 +1,4 @@
-/* Who is slow, of ranks whose times are made up: by a known part, among peers of several kinds, with noise. */
+/* Finds slow ranks in invented times: slow by a known fraction, with peers of several kinds, with noise. */
 #include "bench/health/outliers.h"
 #include "bench/facts/figures.h"
 #include <math.h>
@@ -11,19 +11,19 @@
 enum { STEPS = 40, MOST = 16 };
 typedef struct {
     int ranks;
-    double work[MOST]; /* flops; seconds go with them */
+    double work[MOST]; /* flops; the time is proportional to them */
     rank_pace pace[MOST];
     double own[STEPS * MOST];
 } run;
 
-/* Between -1 and 1, the same every time. */
+/* Returns a reproducible number between -1 and 1. */
 static double noise(uint64_t i)
 {
     i = (i + 1) * 0x9E3779B97F4A7C15u, i ^= i >> 29, i *= 0xBF58476D1CE4E5B9u, i ^= i >> 32;
     return 2.0 * (double)(i >> 11) / 9007199254740992.0 - 1.0;
 }
 
-/* All ranks of a kind as fast as each other, but for the noise. */
+/* Returns a run where all ranks of a kind are equally fast, except for the noise. */
 static run alike(int ranks, const double *work, double spread)
 {
     run x = { .ranks = ranks };
@@ -40,7 +40,7 @@ static void slow_down(run *x, int rank, double factor)
     for (int s = 0; s < STEPS; s++) x->own[s * x->ranks + rank] *= factor;
 }
 
-/* As a set of bits. */
+/* Returns the outliers as a bit mask. */
 static unsigned outliers(run *x, int64_t steps)
 {
     unsigned found = 0;
@@ -59,7 +59,7 @@ static void equal_ranks_name_nobody(void **state)
     }
 }
 
-/* The excess to 5 % of the time: with noise of 10 % a step, less than 2 % of standard error. */
+/* The excess is within 5 %: noise of 10 % per step gives a standard error below 2 %. */
 static void a_slow_rank_is_named_with_its_excess(void **state)
 {
     for (int ranks = 2; ranks <= MOST; ranks++)
@@ -71,7 +71,7 @@ static void a_slow_rank_is_named_with_its_excess(void **state)
         }
 }
 
-/* Of eight three: five are the rule. */
+/* Three of eight ranks are slow; the other five set the norm. */
 static void several_are_named(void **state)
 {
     run x = alike(8, NULL, 0.05);
@@ -79,7 +79,7 @@ static void several_are_named(void **state)
     assert_int_equal(outliers(&x, STEPS), 0x86);
 }
 
-/* Four stages of two tensor ranks: first, middle and last differ, and only like are compared. */
+/* Four stages of two tensor ranks. First, middle and last stages differ; ranks are compared only with equal stages. */
 static void stages_are_compared_with_their_like(void **state)
 {
     const double work[] = { 1.05, 1.05, 1.0, 1.0, 1.0, 1.0, 1.7, 1.7 };
@@ -91,7 +91,7 @@ static void stages_are_compared_with_their_like(void **state)
     assert_int_equal(outliers(&x, STEPS), 0x50);
 }
 
-/* Of four stages of one rank the middle ones; the others have no peers, and nothing is said of them. */
+/* With one rank per stage, only the middle stages have peers. The other ranks are not judged. */
 static void single_stages(void **state)
 {
     const double work[] = { 1.05, 1.0, 1.0, 1.7 };
@@ -109,7 +109,7 @@ static void one_step_that_hung_names_nobody(void **state)
     assert_true(x.pace[0].excess > 10.0);
 }
 
-/* Stopped now and then, in one step of three: more often than chance. */
+/* One rank stops in one step of three: more often than by chance. */
 static void one_that_stops_often_is_named(void **state)
 {
     run x = alike(2, NULL, 0.02);
@@ -125,7 +125,7 @@ static void few_steps_say_nothing(void **state)
     assert_int_equal(outliers(&x, BLOCKS), 2);
 }
 
-/* Two ranks, of which the second computes twice as long: judged, or not where their threads share cores. */
+/* The second of two ranks computes twice as long. It is judged unless its threads share cores with others. */
 static void assert_judged(host_load load, case_backend backend, bool judged)
 {
     static double zeros[2 * STEPS];

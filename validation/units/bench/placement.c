@@ -1,4 +1,4 @@
-/* Which groups span nodes, for nodes that are made up. */
+/* Checks which groups span nodes, on invented nodes. */
 #include "bench/launch/placement.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,8 +9,8 @@ enum { MOST = 64 };
 typedef struct {
     int t, c, d, p, expert, nodes;
     bool cyclic;
-    int domains;                  /* 0: as many as nodes */
-    const char *text, *complaint; /* NULL: none */
+    int domains;                  /* 0: one per node */
+    const char *text, *complaint; /* NULL if none */
 } row;
 
 static const row rows[] = {

@@ -1,6 +1,6 @@
-/* A commit's calls of the system pass through this program: they come in the order that leaves a whole record whenever
- * power fails, go on where one takes less than it was given, and say which limit they meet. (What any failing call
- * leaves of a run: record/failures.t.) */
+/* This program intercepts the system calls of a commit. Their order must leave a complete record if power fails at any
+ * time. Short writes are continued, and the message names the limit that was hit. (record/failures.t tests what failing
+ * calls leave behind.) */
 #include "bench/facts/sink.h"
 #include "bench/record/journal.h"
 #include "record_folder.h"
@@ -18,14 +18,14 @@ static void note(const char *call)
     if (armed && strlen(order) < sizeof order - 32) strcat(strcat(order, order[0] ? " " : ""), call);
 }
 
-/* At most 64 KiB go through at a time, so that one file takes several writes. */
+/* Writes at most 64 KiB per call, so that one file takes several writes. */
 ssize_t write(int file, const void *bytes, size_t length)
 {
     note("write");
     return syscall(SYS_write, file, bytes, armed && length > 65536 ? 65536 : length);
 }
 
-/* At most 1000 bytes. */
+/* Writes at most 1000 bytes per call. */
 ssize_t writev(int file, const struct iovec *part, int parts)
 {
     const struct iovec *first = part->iov_len || parts == 1 ? part : part + 1;
@@ -68,7 +68,7 @@ static void steps_come_in_order(void **state)
     record_close(r);
 }
 
-/* 0: the second record, which is longer, is refused with the limit's name; 77: no limit can be set. */
+/* Returns 0 if the second, longer record is refused and the message names the limit; 77 if no limit can be set. */
 static int beyond_the_limit(void)
 {
     record *r = old_record();
@@ -81,7 +81,7 @@ static int beyond_the_limit(void)
     return stat(path, &now) == 0 && now.st_ino == old.st_ino && files_in_folder() == 1 ? 0 : 3;
 }
 
-/* In a child, so that the limit stays there. */
+/* Uses a child process, because the limit cannot be raised again. */
 static void a_limit_on_file_size_is_said(void **state)
 {
     fflush(NULL);
@@ -92,7 +92,7 @@ static void a_limit_on_file_size_is_said(void **state)
     assert_int_equal(status, 0);
 }
 
-/* Behind its beginning the journal has one entry, a piece, whole. */
+/* After its header, the journal has one complete entry. */
 static void an_entry_may_take_several_writes(void **state)
 {
     static bench_case c;

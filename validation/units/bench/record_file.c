@@ -1,6 +1,6 @@
-/* The record, read back through HDF5. With --sample PATH [failed] it only writes one, for record/validate.t; with
- * --deck DECK RANKS PATH one of a deck's cases, all skipped, as if every rank had a GPU, for record/settings.t. */
-/* HDF5 1.14 has the calls of 1.10 under their names. */
+/* Reads the record back through HDF5. With --sample PATH [failed] only writes a sample, for record/validate.t; with
+ * --deck DECK RANKS PATH writes the cases of a deck, all skipped, as if every rank had a GPU, for record/settings.t. */
+/* HDF5 1.14 provides the calls of 1.10 under their old names. */
 #define H5_USE_110_API
 #include "base/build_info.h"
 #include "base/sha256.h"
@@ -39,7 +39,7 @@ static double read_real(hid_t file, const char *name)
     return value;
 }
 
-/* The first string of a dataset, or of an attribute where one is named. */
+/* Returns the first string of a dataset, or of an attribute if `attribute` is not NULL. */
 static const char *read_text(hid_t file, const char *object, const char *attribute)
 {
     static char value[4096];
@@ -133,7 +133,7 @@ static void longer_texts_keep_their_bytes(void **state)
     H5Fclose(file);
 }
 
-/* Numbers have units, lists a checksum, strings a fixed length. */
+/* Numbers have units, chunked data have a checksum, strings have a fixed length. */
 static herr_t guarded(hid_t file, const char *name, const H5O_info_t *info, void *count)
 {
     if (info->type != H5O_TYPE_DATASET) return 0;
@@ -198,7 +198,7 @@ static void what_changes_before_a_commit_is_written(void **state)
     result_close(&result);
 }
 
-/* Every field has a dataset or an attribute of its name, and units where it is a number. */
+/* Every field has a dataset or an attribute with its name; numeric datasets have units. */
 static void every_field_is_written(void **state)
 {
     write_sample((const int[]){ SAMPLE_HOST }, 1);
@@ -217,7 +217,7 @@ static void every_field_is_written(void **state)
     H5Fclose(file);
 }
 
-/* Only the timed steps count: the mean of parts, the range of all scales; other precisions have no rows. */
+/* Counts only timed steps: the mean of fractions, the range of scales. Other precisions have no rows. */
 static void fp8_is_summed_over_steps(void **state)
 {
     bench_case c = sample_case(SAMPLE_FP8);
@@ -266,7 +266,7 @@ static void places_that_cannot_be_written_are_refused(void **state)
     assert_int_equal(files_in_folder(), 1);
 }
 
-/* As a user who may not write there; root may write everywhere. */
+/* Runs as another user, because root may write everywhere. */
 static void a_read_only_folder_is_refused(void **state)
 {
     fflush(NULL);

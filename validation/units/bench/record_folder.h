@@ -1,4 +1,4 @@
-/* A folder of a test's own, and what lies in it. */
+/* A private folder of a test, and its contents. */
 #pragma once
 #include "record_sample.h"
 #include <dirent.h>
@@ -6,7 +6,7 @@
 
 static char folder[64], path[128];
 
-/* path: of a record in it. */
+/* path: a record in this folder. */
 static inline int make_folder(void **state)
 {
     snprintf(folder, sizeof folder, "/tmp/xgsw-record-XXXXXX");
@@ -23,7 +23,7 @@ static inline int remove_folder(void **state)
     return system(command);
 }
 
-/* Returns how many files it has, without journals. */
+/* Returns the number of files in the folder, without journals. */
 static inline int files_in_folder(void)
 {
     int count = 0;

@@ -1,4 +1,4 @@
-/* Where records go: whose files are replaced, what becomes of earlier records and of journals that killed runs left. */
+/* Where records go: which files are replaced, and what happens to earlier records and to journals of killed runs. */
 #include "base/sha256.h"
 #include "record_folder.h"
 #include <fcntl.h>
@@ -27,7 +27,7 @@ static void write_text(const char *name, const char *text)
     fclose(f);
 }
 
-/* A run from its begin to its end, or to its kill, which leaves its journal. */
+/* A complete run, or a run that was killed and leaves its journal. */
 static void run_once(const char *name, bool killed)
 {
     record_place place;
@@ -73,7 +73,7 @@ static void three_runs_leave_three_records(void **state)
     assert_false(is_there(beside("sample.h5.journal")));
 }
 
-/* Of a record that was removed without it. */
+/* The signature belongs to a record that was removed without it. */
 static void a_signature_left_alone_keeps_its_name(void **state)
 {
     run_once(path, false);
@@ -99,7 +99,7 @@ static void the_mode_is_kept(void **state)
     assert_int_equal(kept.st_mode & 0777, 0600);
 }
 
-/* Nothing of it changes, and nothing is made beside it. */
+/* The existing file stays unchanged, and no other file is created. */
 static void refused(const char *why)
 {
     record_place place;
@@ -151,7 +151,7 @@ static void links_are_refused(void **state)
     refused("cannot create");
 }
 
-/* As long as the first lives, whose lock this is. */
+/* The first run holds a lock while it lives. */
 static void a_second_run_takes_another_name(void **state)
 {
     record_place first, second, third;

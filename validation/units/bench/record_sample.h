@@ -1,6 +1,6 @@
-/* Invented results whose numbers fit together, and the record they make. For the tests of the record. */
+/* Invented, consistent results and the record of them, for the tests of the record. */
 #pragma once
-/* machine/op/op.h has its own access. */
+/* machine/op/op.h defines `access`, too. */
 #define access access_of_unistd
 #include <unistd.h>
 #undef access
@@ -37,7 +37,7 @@ enum {
 
 enum { SAMPLE_RANKS = 32 };
 
-/* A section a case, in the order above; the last is left out of a record without a failed case. */
+/* One section per case, in the order above. The last is omitted from a record without a failed case. */
 #define SAMPLE_LAST "[llama3.1-8b]\nsize = small\nbackend = host\ndata = 4\nfault = drop all_reduce 3 1\n"
 static const char sample_deck[] = "A deck of the tests\nby nobody\nrecord = sample.h5   # \xc3\xbc\n"
                                   "warmup = 2\nsteps = 11\nmicrobatch = 1\n"
@@ -52,7 +52,7 @@ static const char sample_deck[] = "A deck of the tests\nby nobody\nrecord = samp
                                   "[llama3.1-8b]\nsize = full\nbackend = cuda\nprecision = fp8\ncontext = 2\n"
                                   "data = 4\nglobal_batch = 128\n" SAMPLE_LAST;
 
-/* A day passes from one look at the clock to the next: room for all that the sample says it took. */
+/* Advances the clock by a day per call, which is more than all times in the sample. */
 time_t time(time_t *out)
 {
     static time_t now = 4102444800; /* 2100-01-01, after the build */
@@ -61,7 +61,7 @@ time_t time(time_t *out)
     return now;
 }
 
-/* Between 0 and 1, the same every time. */
+/* Returns a reproducible number between 0 and 1. */
 static inline double sample_noise(int64_t a, int64_t b)
 {
     uint64_t x = (uint64_t)a * 0x9E3779B97F4A7C15u + (uint64_t)b * 0xC2B2AE3D27D4EB4Fu + 1;
@@ -93,7 +93,7 @@ static inline double sample_learning_rate(const bench_case *c, int64_t t)
            0.5 * (o->learning_rate - o->learning_rate_minimum) * (1.0 + cos(3.141592653589793 * part));
 }
 
-/* Three quarters of a step are computing, a fifteenth of that delayed. */
+/* Three quarters of a step are computing; one fifteenth of that was delayed. */
 static inline void sample_ranks(facts *f, const bench_case *c, double seconds)
 {
     int ranks = c->layout.ranks;
@@ -145,7 +145,7 @@ static inline void sample_steps(facts *f, const bench_case *c)
     }
 }
 
-/* Of the timed steps alone a number in ten thousand of the inputs became 0, in the mean. */
+/* In the mean over the timed steps, one input value in ten thousand was rounded to 0. */
 static inline void sample_fp8(case_result *r, const bench_case *c)
 {
     for (int64_t t = 0; c->precision == PRECISION_FP8 && t < c->warmup + c->steps; t++) {
@@ -160,7 +160,7 @@ static inline void sample_fp8(case_result *r, const bench_case *c)
     }
 }
 
-/* Three samples a rank: of devices of 500 W each, or of a host that tells nothing. */
+/* Three samples per rank: GPUs of 500 W each, or a host without sensors. */
 static inline void sample_samples(case_result *r, const bench_case *c)
 {
     bool devices = c->backend == BACKEND_CUDA;
@@ -199,14 +199,14 @@ static inline check_result sample_check(double residual)
     return k;
 }
 
-/* With operations that were compared. */
+/* Adds a check with shadowed operations. */
 static inline void sample_checked(case_result *r, double residual)
 {
     r->seen.check = sample_check(residual);
     r->seen.machine.shadow = (shadow_report){ .operations = 500, .elements = 70000 };
 }
 
-/* Rank 0's last step: one after another, each operation of a kind beside the others of it. */
+/* Rank 0's last step: operations one after another, grouped by kind. */
 static inline void sample_spans(case_result *r, const bench_case *c)
 {
     double at = 0.0;
@@ -221,7 +221,7 @@ static inline void sample_spans(case_result *r, const bench_case *c)
                         .origin = { .name = "qkv", .phase = PHASE_FORWARD, .layer = (int)(i % 4) } };
 }
 
-/* What all timed steps have, with the flops of a rank whose share is that of every rank. */
+/* Totals of the timed steps, with the flops of one rank. All ranks have equal shares. */
 static inline void sample_tally(case_result *r, const bench_case *c)
 {
     double timed = (double)c->steps, kept = (double)c->layout.ranks, s = (double)c->model.sequence,
@@ -262,7 +262,7 @@ static inline void sample_machine(case_result *r, const bench_case *c)
     sample_spans(r, c);
 }
 
-/* By the program's own rules; all ranks have a node, and two threads each. */
+/* Judges the result by the program's rules. All ranks are on one node with two threads each. */
 static inline void sample_judge(case_result *r, int which)
 {
     if (r->given->check != CHECK_OFF) sample_checked(r, 1.25);
@@ -289,7 +289,7 @@ static inline void sample_judge(case_result *r, int which)
     judge_case(r);
 }
 
-/* result_close it. */
+/* Returns the result; close it with result_close. */
 static inline case_result sample_result(const bench_case *c, int which)
 {
     static const double seconds[SAMPLES] = { 0.2, 12.27, 5.4, 0.1, 0.0, 0.2, 9.33, 0.2 };
@@ -304,7 +304,7 @@ static inline case_result sample_result(const bench_case *c, int which)
     return r;
 }
 
-/* Deck, cases and results that outlive the records. */
+/* Deck, cases and results must outlive the records. */
 static char sample_text[sizeof sample_deck];
 static bench_case sample_given[SAMPLES];
 static case_result sample_kept[SAMPLES];
@@ -320,7 +320,7 @@ static inline void sample_add(record *r, int which)
     record_add(r, result);
 }
 
-/* The name is taken anew; what held it before lets it go, and leaves no journal. NULL and a sentence: refused. */
+/* Takes the name again and releases its last holder, without a journal. Returns NULL and sets reason if refused. */
 static inline record *sample_place(run_source *run, const char *path, char *reason, size_t length)
 {
     static record_place place = { .none = true, .file = -1 };
@@ -332,7 +332,7 @@ static inline record *sample_place(run_source *run, const char *path, char *reas
     return record_open(run);
 }
 
-/* NULL and a sentence: refused. The deck has a text, and as many cases as it says, of which the first is there. */
+/* Returns NULL and sets reason if refused. The deck has the given number of cases, but only the first is filled in. */
 static inline record *sample_open(const char *path, int64_t cases, char *reason, size_t length)
 {
     static char host[SAMPLE_RANKS][HOST_NAME_BYTES];

@@ -1,16 +1,16 @@
-/* The reference's sum of losses: every sequence is added once, whoever brings it and however many there are, and
- * reaches the rank that compares it. Values are whole numbers, so that sums are exact. */
+/* The reference's sum of losses adds every sequence once, whichever ranks bring it, and sends it to the rank that
+ * compares it. Values are integers, so sums are exact. */
 #include "bench/check/reference.h"
 #include "units/machine/fabric_ranks.h"
 
 enum { LENGTHS = 6 };
 static const int64_t microbatches_of[LENGTHS] = {
     1, 3, 255, 256, 257, 700
-}; /* 4 sequences each: up to a block, and beyond */
+}; /* 4 sequences each: up to one block, and more */
 
 static double value_of(int64_t sequence) { return (double)(sequence * 37 % 1013 + 1); }
 
-/* Two data ranks with rows of 2, ranks after them sit out. */
+/* Two data ranks with microbatches of 2 rows. Ranks after them do not take part. */
 static reference reference_of(int64_t microbatches)
 {
     bool takes_part = world_rank() < 2;
@@ -21,7 +21,7 @@ static reference reference_of(int64_t microbatches)
                         .microbatch = 2 };
 }
 
-/* Microbatch after microbatch the data ranks in their order have microbatch rows each: counted one by one. */
+/* In each microbatch the data ranks have consecutive groups of rows. Counts them one by one. */
 static void sequences_are_those_of_the_data_rank(void **state)
 {
     (void)state;
@@ -37,7 +37,7 @@ static void sequences_are_those_of_the_data_rank(void **state)
         }
 }
 
-/* Rank k brings what is k modulo the ranks, from the last to the first, times `times`. */
+/* Rank k brings every sequence s with s % ranks == k, in descending order, multiplied by `times`. */
 static int64_t bring(int64_t sequences, double times, int64_t *sequence, double *value)
 {
     int64_t count = 0;
@@ -76,7 +76,7 @@ static void every_sequence_once(void **state)
     }
 }
 
-/* Context ranks bring parts of the same sequences; others bring nothing. */
+/* Even ranks bring parts of the same sequences, like context ranks; odd ranks bring nothing. */
 static void parts_are_added(void **state)
 {
     reference r = reference_of(300);

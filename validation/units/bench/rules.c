@@ -1,5 +1,5 @@
-/* The run rules: each is broken by a result that is sound otherwise, which then says so, and nothing else. With
- * --record FILE all of these are written, and record/rules.t derives the rules from that again. */
+/* Breaks each run rule with a result that is valid otherwise: exactly this rule must be reported. With --record FILE
+ * writes these results, and record/rules.t derives the rules from the record again. */
 #include "bench/facts/rules.h"
 #include "bench/run/stop.h"
 #include "record_sample.h"
@@ -13,7 +13,7 @@ static void slow_down(case_result *r, int64_t from, int64_t every, double times)
         for (int rank = 0; rank < ranks; rank++) r->seen.ranks.step[t * ranks + rank] *= times;
 }
 
-/* Four of 40 equal steps take 2.9 times as long, since a rank is busy for so much longer; -1: since all wait. */
+/* Makes four of 40 steps take 2.9 times as long because rank `slow` is busy; -1: because all ranks wait. */
 static void hold_up(case_result *r, int slow)
 {
     int ranks = r->given->layout.ranks;
@@ -58,7 +58,7 @@ static void own_layout(bench_case *c)
 
 #define WRITE(text, words) snprintf(text, sizeof text, "%s", words)
 
-/* name, sample, what is done to the case, to the result (and to `load`), the reason's beginning: empty for VALID */
+/* name, sample, changes to the case and to the result (and to `load`), start of the reason; empty if VALID */
 /* clang-format off */
 #define PLANTS(plant)                                                                                                  \
     plant(sound_on_the_host, HOST, , , "")                                                                             \
@@ -174,7 +174,7 @@ static bool is_told(const case_result *r, const char *reason)
     return false;
 }
 
-/* A result that failed has that reason beside its own. */
+/* A failed result reports this rule as an additional reason. */
 static void each_rule_that_is_broken_is_told(void **state)
 {
     (void)state;
@@ -192,7 +192,7 @@ static void each_rule_that_is_broken_is_told(void **state)
     }
 }
 
-/* A deck may ask a soak for few steps; it has those that its minutes gave it. */
+/* A soak is judged by the steps it completed, not by the few steps in the deck. */
 static void a_soak_has_the_steps_that_it_came_to(void **state)
 {
     (void)state;
@@ -207,7 +207,7 @@ static void a_soak_has_the_steps_that_it_came_to(void **state)
     result_close(&r);
 }
 
-/* As numpy's percentile and median; of an odd number the middle step is in neither half. */
+/* As numpy's percentile and median. If the number of steps is odd, the middle step is in neither half. */
 static void steps_are_summarized(void **state)
 {
     static const struct {
@@ -233,7 +233,7 @@ static void steps_are_summarized(void **state)
     result_close(&r);
 }
 
-/* The speed is that of the mean: 40 / (36 + 4 x 2.9) of the median's. */
+/* The speed follows from the mean step: 40 / (36 + 4 x 2.9) of the speed of the median. */
 static void slow_steps_count_and_are_named(void **state)
 {
     (void)state;
@@ -305,7 +305,7 @@ static void what_is_comparable(void **state)
     }
 }
 
-/* Ranks that a deck leaves over by its layout are asked for; those that the recipe's leaves over are not. */
+/* idle_asked is set if a layout in the deck leaves ranks idle, but not if the recipe's layout does. */
 static void idle_ranks_are_asked_for_by_a_layout(void **state)
 {
     (void)state;
@@ -320,7 +320,7 @@ static void idle_ranks_are_asked_for_by_a_layout(void **state)
         assert_int_equal(case_of(rows[i].body, 500, true).idle_asked, rows[i].asked);
 }
 
-/* The table's first, then the deck's, of a device that has a name. */
+/* The catalogue's peak comes first, then the deck's, if the device has a name. */
 static void peaks_come_from_the_deck_where_none_is_known(void **state)
 {
     (void)state;

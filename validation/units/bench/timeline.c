@@ -1,5 +1,5 @@
-/* Time on paper, against schedules that are worked out by hand. Only attention takes time here, forward 1 s a layer and
- * backward 2 s: all sums are exact, so times are equal to the last bit. */
+/* Compares the timeline with schedules worked out by hand. Only attention takes time: 1 s per layer forward, 2 s
+ * backward. All sums are exact, so times are equal to the last bit. */
 #include "machine/timeline/timeline.h"
 #include "bench/launch/case_machine.h"
 #include "machine/queue/submit.h"
@@ -28,14 +28,14 @@ static timeline_rank priced(const measure *r, double (*seconds)(const op_note *n
     return (timeline_rank){ &r->prepared, p };
 }
 
-/* When the second step ended, on any rank; the first warms up. */
+/* Keeps the end of the second step over all ranks. The first step is warm-up. */
 static void keep_end(void *me, const timeline_event *e)
 {
     double *end = (double *)me + e->what->step;
     if (e->end > *end) *end = e->end;
 }
 
-/* A case on paper: the submissions of its ranks, with prices. */
+/* A case on paper: the priced submissions of its ranks. */
 typedef struct {
     int ranks;
     measure r[STAGES];
@@ -70,7 +70,7 @@ static void case_close(paper_case *c)
     }
 }
 
-/* Seconds of the second step. */
+/* Returns the seconds of the second step. */
 static double step_seconds(paper_case *c)
 {
     char why[1024] = "";
@@ -81,7 +81,7 @@ static double step_seconds(paper_case *c)
     return end[1] - end[0];
 }
 
-/* Seconds of a step of the case on `stages` ranks. */
+/* Returns the seconds of a step of the case on `stages` ranks. */
 static double step_of(const char *keys, int stages)
 {
     paper_case c = case_open(keys, stages);
@@ -90,7 +90,7 @@ static double step_of(const char *keys, int stages)
     return seconds;
 }
 
-/* Bubble: (p - 1) microbatches on a stage, of interleaved chunks a v-th of that (Narayanan et al. 2021). */
+/* The bubble is (p - 1) microbatches of a stage, divided by v chunks if interleaved (Narayanan et al. 2021). */
 static void bubbles_are_those_of_the_formulas(void **state)
 {
     const double of_stage = (double)LAYERS / STAGES * (FORWARD_SECONDS + BACKWARD_SECONDS),
@@ -103,7 +103,7 @@ static void bubbles_are_those_of_the_formulas(void **state)
                 (MICROBATCHES + (STAGES - 1) / 2.0) * of_stage);
 }
 
-/* One wait is left out after another: no step is longer, and some are shorter. */
+/* Removes one wait at a time: no step gets longer, and some get shorter. */
 static void a_removed_wait_shortens_the_step(void **state)
 {
     paper_case c = case_open("[llama3.1-8b]\npipeline = 4\n", STAGES);
@@ -126,10 +126,10 @@ static void a_removed_wait_shortens_the_step(void **state)
 
 /* ---- a hostile order ---- */
 
-/* When each submission of each rank began and ended. */
+/* Begin and end of each submission of each rank. */
 typedef struct {
     const paper_case *of;
-    int order[STAGES]; /* the ranks as they are given */
+    int order[STAGES]; /* ranks in the order given to the timeline */
     double *time[STAGES];
 } times;
 
@@ -147,7 +147,7 @@ static uint32_t drawn(uint32_t a, uint32_t b)
     return philox4x32(draw, 3, 1).word[0];
 }
 
-/* Products fill the device, transfers hold some of it, and all share two resources. No two operations take as long. */
+/* Products fill the device, transfers hold a part of it, and all share two resources. All durations differ. */
 static void hostile_prices(paper_case *c)
 {
     for (int i = 0; i < c->ranks; i++) {
@@ -172,7 +172,7 @@ static void shuffle(int *list, int length, uint32_t seed)
     }
 }
 
-/* Gives the queues of a rank other numbers. */
+/* Renumbers the queues of a rank. */
 static void renumber(submissions *s, const int *to)
 {
     const submissions old = *s;
@@ -181,7 +181,7 @@ static void renumber(submissions *s, const int *to)
     for (int i = 0; i < HAZARD_QUEUES; i++) s->of_queue[to[i]] = old.of_queue[i], s->yields[to[i]] = old.yields[i];
 }
 
-/* The same case with its ranks in this order. */
+/* Runs the same case with its ranks in this order. */
 static times hostile_times(const paper_case *c, const int *order)
 {
     char why[1024] = "";
@@ -230,7 +230,7 @@ static void a_hostile_order_changes_nothing(void **state)
 
 /* ---- queues by hand ---- */
 
-/* A rank with one queue that computes and one that transfers in a group of two. Fills and gathers of n elements take n
+/* A rank with a compute queue and a transfer queue in a group of two ranks. Fills and gathers of n elements take n
  * seconds. */
 typedef struct {
     machine *machine;
@@ -281,19 +281,19 @@ static void hand_close(hand *h)
     machine_close(h->machine);
 }
 
-/* When the last operation of both ended; -1 and a sentence: never. */
+/* Returns when the last operation of both ranks ends; -1 and a message if it never does. */
 static double end_of(hand *a, hand *b, int multiprocessors, char *why, size_t length)
 {
     double end[2] = { 0.0, 0.0 };
     timeline_rank rank[2] = { a->rank, b->rank };
-    timeline_options o = { multiprocessors, keep_end, &end[1] }; /* of no step: -1 */
+    timeline_options o = { multiprocessors, keep_end, &end[1] }; /* without steps: -1 */
     bool over = timeline_run(rank, 2, &o, why, length);
     hand_close(a);
     hand_close(b);
     return over ? end[0] : -1.0;
 }
 
-/* Rank 0 computes 3 s, and 1 s after a gather of 5 s, which rank 1 comes to after 2 s. */
+/* Rank 0 computes 3 s, then 1 s after a gather of 5 s. Rank 1 joins the gather after 2 s. */
 static double end_of_a_late_gather(bool on_thread)
 {
     char why[256];
@@ -311,11 +311,11 @@ static double end_of_a_late_gather(bool on_thread)
 
 static void the_last_one_begins_a_transfer(void **state) { assert_true(end_of_a_late_gather(false) == 2 + 5 + 1); }
 
-/* On a host, whose threads make transfers: rank 0's has computed for 3 s when it begins its part. */
+/* On a host, threads make transfers: rank 0's thread computes for 3 s before it starts its part. */
 static void a_hosts_transfer_takes_its_thread(void **state) { assert_true(end_of_a_late_gather(true) == 3 + 5 + 1); }
 
-/* A product of 4 s fills `blocks` of 4 multiprocessors, while a gather waits for its peer, for 10 s, with one of them.
- * What follows the product takes 10 s. */
+/* A product of 4 s fills `blocks` of 4 multiprocessors. A gather holds one of them and waits 10 s for its peer. The
+ * operation after the product takes 10 s. */
 static double next_to_a_gather(int blocks)
 {
     char why[256];
@@ -340,7 +340,7 @@ static void a_resident_block_doubles_a_product_that_fills_the_device(void **stat
     assert_true(next_to_a_gather(3) == 4 + 10);
 }
 
-/* A gather that holds the last multiprocessor ends with the product before: the next product finds all of them. */
+/* The gather holds one multiprocessor and ends together with the product, so the next product gets all of them. */
 static void what_ends_at_one_time_is_free_at_that_time(void **state)
 {
     char why[256];

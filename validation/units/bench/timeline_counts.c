@@ -1,5 +1,5 @@
-/* What the timeline runs is what a host runs: one case of every axis is trained on two ranks, and the operations, bytes
- * and messages of its second step equal those of the same step on paper. */
+/* Compares the timeline with the host: one case per axis is trained on two ranks. The operations, bytes and messages of
+ * the second step must equal those of the same step on paper. */
 #include "bench/launch/case_machine.h"
 #include "machine/timeline/timeline.h"
 #include "units/train/trained.h"
@@ -11,7 +11,7 @@
 
 enum { RANKS = 2, STEPS = 2 };
 
-/* Counts each operation of the last step of this process's rank. */
+/* Counts of each operation in the last step of this rank. */
 typedef struct {
     tally ran;
     const preparation *work;
@@ -73,7 +73,7 @@ static tally on_the_host(const bench_case *c)
     return ran;
 }
 
-/* Returns how many rows differ, and prints them. */
+/* Returns the number of rows that differ, and prints them. */
 static int differences(tally *paper, tally *host)
 {
     int wrong = 0;

@@ -1,4 +1,4 @@
-/* An H100 SXM as cuDNN describes devices to itself. */
+/* An H100 SXM, as cuDNN serializes a device. */
 #pragma once
 
 static const char h100[] =

@@ -1,9 +1,8 @@
-/* Plans of attention for an H100, for machine/cudnn_kernels.t, which puts a driver of our own under cuDNN and looks at
- * what the library loads. A line of standard input is a call, s queries that see t keys:
- *     FILE s t b heads kv_heads d ROWS
- * FILE is where what forward's plan loads is kept, FILE-backward what backward's does. ROWS: fused, keys and values lie
- * behind the queries; apart, they have rows of their own. A line of output says what became of its plans. An argument
- * is another compute capability: 800, 1000. */
+/* Plans attention for an H100. For machine/cudnn_kernels.t, which runs cuDNN on a fake driver and examines what the
+ * library loads. Each line of standard input is a call with s queries and t keys: FILE s t b heads kv_heads d ROWS. The
+ * program that the forward plan loads is kept in FILE, that of the backward plan in FILE-backward. ROWS: fused (keys
+ * and values follow the queries in a row) or apart (separate rows). Each output line reports the plans of a call. The
+ * argument is another compute capability: 800, 1000. */
 #include "machine/cuda/attention/attention_library.h"
 #include "machine/cuda/attention/attention_staging.h"
 #include "machine/cuda/cudnn/cudnn_attention_graph.h"
@@ -17,14 +16,14 @@ typedef struct {
     char rows[8];
 } shape;
 
-/* Some heads of rows [positions, b, heads, d]. */
+/* Returns some heads of rows [positions, b, heads, d]. */
 static tensor heads_of(const shape *n, int64_t positions, int64_t heads, int64_t first, int64_t count)
 {
     return tensor_slice(tensor_4d(NULL, BF16, positions, n->b, heads, n->d), 2, first, count);
 }
 
-/* As model/attention.c calls: queries are the first heads of fused rows; keys and values lie behind them, their
- * gradients too; or, gathered over the context ranks, in rows of their own, and gradients are FP32. */
+/* Builds the call as model/attention.c does. Fused: queries are the first heads of a row, keys and values follow, and
+ * so do their gradients. Apart: gathered over the context ranks in separate rows, with FP32 gradients. */
 static cuda_call call_of(const shape *n)
 {
     bool apart = strcmp(n->rows, "apart") == 0;
@@ -39,7 +38,7 @@ static cuda_call call_of(const shape *n)
     return c;
 }
 
-/* Whether there is a plan of a part; if not, why. */
+/* Returns whether cuDNN has a plan for the part; sets reason if not. */
 static bool plan_part(const cuda_call *part, bool backward, cudnnBackendDescriptor_t device, char reason[GRAPH_REASON])
 {
     cudnn_graph g;
@@ -52,7 +51,7 @@ static bool plan_part(const cuda_call *part, bool backward, cudnnBackendDescript
     return made;
 }
 
-/* Says whether there is a plan of each part, or why not. */
+/* Prints whether there is a plan for each part, or the reason why not. */
 static void plan(const shape *n, bool backward, const char *file, cudnnBackendDescriptor_t device)
 {
     char name[512], reason[GRAPH_REASON] = "not for the library";
@@ -66,7 +65,7 @@ static void plan(const shape *n, bool backward, const char *file, cudnnBackendDe
     fflush(stdout);
 }
 
-/* Puts another number after the key. */
+/* Replaces the number after the key. */
 static void describe(char text[2 * sizeof h100], const char *key, const char *number)
 {
     char rest[sizeof h100];
@@ -75,8 +74,8 @@ static void describe(char text[2 * sizeof h100], const char *key, const char *nu
     snprintf(at, 2 * sizeof h100 - (size_t)(at - text), "%s%s", number, rest);
 }
 
-/* Returns the H100's description with another compute capability and the shared memory of such a device; what else
- * differs does not choose kernels. */
+/* Returns the H100's description with another compute capability and its shared memory. Other differences do not affect
+ * the choice of kernels. */
 static const char *described(const char *capability)
 {
     static char text[2 * sizeof h100];

@@ -1,5 +1,5 @@
-/* The executors of the host and, XGSW_TEST_MACHINE=cuda, of GPUs: marks, waits, order, rings, times, deadlocks,
- * scratch, and the proof of access lists. Without MPI. What only a GPU does: emulator/tests/cuda_executor.c. */
+/* The executors of the host and, with XGSW_TEST_MACHINE=cuda, of GPUs: marks, waits, order, rings, times, deadlocks,
+ * scratch, proof of access lists. Without MPI. emulator/tests/cuda_executor.c tests what only GPUs do. */
 #include "base/clock.h"
 #include "fabric_ranks.h"
 #include "fatal.h"
@@ -7,7 +7,7 @@
 
 enum { QUEUES = 4, CELLS = 12, FLOATS = 64, SEEDS = 50, SEEDS_ON_GPUS = 5 };
 
-static float *cells; /* [FLOATS] where the machine works; zeros when a floor opens */
+static float *cells; /* [FLOATS] in the machine's memory; zero after open_floor */
 
 typedef struct {
     machine *m;
@@ -34,7 +34,7 @@ static void close_floor(floor_of_queues *f)
 
 static tensor cell(int i) { return tensor_1d(cells + i, F32, 1); }
 
-/* What lies there now, whoever may be about to write it. */
+/* Returns the present value, even if an operation is about to write it. */
 static float value(const floor_of_queues *f, int i)
 {
     float x;
@@ -44,7 +44,7 @@ static float value(const floor_of_queues *f, int i)
 
 static void set(const floor_of_queues *f, int i, float x) { machine_upload(f->m, cell(i), &x); }
 
-/* The host runs no more than what a mark needs. */
+/* The host runs only the operations that a mark needs. */
 static void mark_sync_waits_for_the_mark(void **state)
 {
     floor_of_queues f = open_floor((machine_options){ 0 });
@@ -92,8 +92,8 @@ static void queues_wait_for_each_other(void **state)
     close_floor(&f);
 }
 
-/* A queue may be told to wait more often than a ring is long before it has anything to run; the latest mark counts,
- * even if an earlier one comes after it. */
+/* A queue may get more waits than a ring holds before its first operation. The latest mark counts, even if an earlier
+ * mark is waited for after it. */
 static void an_idle_queue_may_wait_for_much(void **state)
 {
     enum { OPERATIONS = 10000 };
@@ -112,7 +112,7 @@ static void an_idle_queue_may_wait_for_much(void **state)
     close_floor(&f);
 }
 
-/* A queue is told to wait long before it has anything to run: what the mark followed is not forgotten meanwhile. */
+/* A queue waits long before its first operation: the predecessors of the mark must not be forgotten. */
 static void an_early_wait_keeps_what_it_followed(void **state)
 {
     enum { OPERATIONS = 20000 };
@@ -126,7 +126,7 @@ static void an_early_wait_keeps_what_it_followed(void **state)
     close_floor(&f);
 }
 
-/* Far more operations than a ring holds, the waiting queue's among them. */
+/* Submits far more operations than a ring holds, also in the waiting queue. */
 static void a_full_ring_waits_for_what_came_before(void **state)
 {
     enum { OPERATIONS = 3 * 4096 };
@@ -147,8 +147,8 @@ static void a_full_ring_waits_for_what_came_before(void **state)
     close_floor(&f);
 }
 
-/* Between the moment before the operation was submitted and the moment after it was waited for; in order within a
- * queue, and never before what was waited for. */
+/* Times lie between the moments before submission and after waiting. They are in order within a queue, and never before
+ * the times of operations that were waited for. */
 static void times_are_those_of_the_clock(void **state)
 {
     enum { ROUNDS = 50 };
@@ -182,7 +182,7 @@ static void old_marks_have_their_times_for_long(void **state)
     close_floor(&f);
 }
 
-/* The last spans are kept, in no order; the tally counts all. */
+/* The last spans are kept in any order; the tally counts all. */
 static void spans_and_seconds_are_kept(void **state)
 {
     int64_t count, seen[2] = { 0 };
@@ -219,8 +219,8 @@ static uint32_t roll(uint32_t program, uint32_t draw, uint32_t sides)
 
 enum { PROGRAM = 300 };
 
-/* A random program over CELLS cells: to gets or adds from. Order shows in the sums. With all waits that it needs, or
- * none. */
+/* A random program over CELLS cells that gets or adds other cells, so results depend on the order. Submits all needed
+ * waits, or none. */
 static void random_program(const floor_of_queues *f, uint32_t program, bool waits, float out[CELLS])
 {
     mark last[QUEUES] = { 0 }, writer[CELLS] = { 0 }, reader[CELLS][QUEUES] = { 0 };
@@ -242,7 +242,7 @@ static void random_program(const floor_of_queues *f, uint32_t program, bool wait
     machine_read(f->m, out, tensor_1d(cells, F32, CELLS));
 }
 
-/* The same, one operation after the other. */
+/* Runs the same program one operation after the other. */
 static void expected_program(uint32_t program, float out[CELLS])
 {
     for (int i = 0; i < CELLS; i++) out[i] = (float)(i + 1);
@@ -270,7 +270,7 @@ static void ordered_programs_give_the_same_in_every_order(void **state)
     }
 }
 
-/* A wait that is left out is seen: on the host in every hostile order, on GPUs in some. */
+/* Missing waits change results: on the host in every hostile order, on GPUs in some orders. */
 static void unordered_programs_show(void **state)
 {
     int different = 0;
@@ -286,7 +286,7 @@ static void unordered_programs_show(void **state)
     assert_in_range(different, on_host() ? SEEDS : 1, orders());
 }
 
-/* The same seed gives the same order, another rank another one. */
+/* The same seed gives the same order; on another rank it gives another order. */
 static void hostile_order_is_a_function_of_seed_and_rank(void **state)
 {
     float out[3][CELLS];
@@ -344,7 +344,7 @@ static void wait_in_a_circle(void)
     machine_sync(f.m);
 }
 
-/* An operation with a wrong access list: a copy that says it reads what it writes. */
+/* An operation with a wrong access list: the copy declares that it reads its destination. */
 static op lying_copy(tensor to, tensor from)
 {
     return (op){ .kind = OP_COPY,
@@ -362,7 +362,7 @@ static void write_what_is_read(void)
     machine_sync(f.m);
 }
 
-/* Only one element of a view with gaps changes. */
+/* Changes only one element of a view with gaps. */
 static void write_one_element_of_a_view(void)
 {
     floor_of_queues f = open_floor((machine_options){ .prove_access = true });
@@ -376,7 +376,7 @@ static void write_one_element_of_a_view(void)
     machine_sync(f.m);
 }
 
-/* Of the last HOST_ONLY it is the host that finds them. */
+/* Only the host detects the last HOST_ONLY failures. */
 static const fatal failures[] = {
     { "wait_for_the_future", wait_for_the_future,
       "fill never (setup) waits for operation 3 of queue 1, which can never complete" },
@@ -397,8 +397,8 @@ static void failures_are_named(void **state)
     for (int i = 0; i < FAILURES - (on_host() ? 0 : HOST_ONLY); i++) assert_fatal(own_path, &failures[i]);
 }
 
-/* The view is whole[1] and every step-th number after it. A sum is written into its first; what else the access list
- * says is written becomes NaN, what lies between stays, and so does what is updated. */
+/* The view is whole[1] and every step-th number after it. An operation writes a sum into its first number. The other
+ * numbers that the access list declares written become NaN; numbers in gaps and updated numbers stay. */
 static void view_is_poisoned(tensor view, tensor whole, int step)
 {
     double out[8], in[2] = { 1.0, 2.0 };
@@ -432,7 +432,7 @@ static void writes_are_poisoned(void **state)
     view_is_poisoned(tensor_slice(tensor_4d(cells, F64, 2, 1, 2, 2), 3, 1, 1), whole, 2);
 }
 
-/* No token is of the part of the vocabulary: their order is not written. */
+/* The part of the vocabulary has no token, so the sorted order in scratch is never written. */
 static void scratch_is_poisoned(void **state)
 {
     floor_of_queues f = open_floor((machine_options){ .prove_access = true });

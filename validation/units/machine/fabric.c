@@ -1,4 +1,4 @@
-/* Transfers with data whose exact result is known, alone on one queue. Any number of ranks; on the host or on GPUs. */
+/* Transfers with known exact results, one at a time on one queue. Any number of ranks, on the host or on GPUs. */
 #include "fabric_ranks.h"
 #include "machine/watch/watch.h"
 #include <math.h>
@@ -30,7 +30,7 @@ static int close_floor(void **state)
     return 0;
 }
 
-/* A transfer of the kind on the floor's first queue. */
+/* A transfer of this kind on the first queue. */
 typedef struct {
     op_kind kind;
     tensor to, from;
@@ -60,7 +60,7 @@ static size_t scratch_needed(group *g, const asked *x)
     return bytes;
 }
 
-/* Runs it with exactly the scratch that it asks for on paper; false if it writes beyond. */
+/* Runs it with exactly the scratch measured on paper. Returns false if it writes beyond. */
 static bool run(group *g, const asked *x)
 {
     size_t needed = scratch_needed(g, x);
@@ -94,7 +94,7 @@ static double sum_over_ranks(dtype type, const group *g, int64_t i, int round)
     return sum;
 }
 
-/* x[i] = own value of element first + i. */
+/* Sets x[i] to this rank's value of element first + i. */
 static void set_values(dtype type, void *x, int64_t first, int64_t n, int rank, int round)
 {
     for (int64_t i = 0; i < n; i++) value_set(type, x, i, small_value(type, rank, first + i, round));
@@ -116,7 +116,7 @@ static bool gather_is_exact(group *g, dtype type, int64_t n, bool in_place, int 
     return right;
 }
 
-/* Only the own part changes. */
+/* Only this rank's part changes. */
 static bool scatter_is_exact(group *g, dtype type, int64_t n, int round)
 {
     int64_t first = n * g->rank;
@@ -146,7 +146,7 @@ static bool all_to_all_of(group *g, dtype type, int64_t n, int round)
     return right;
 }
 
-/* Of both signs, the smallest and the largest number among them. */
+/* Returns values of both signs, including the smallest and the largest I32. */
 static int32_t largest_candidate(int rank, int64_t i, int round)
 {
     philox_block drawn = philox4x32((philox_block){ { (uint32_t)i, (uint32_t)rank, (uint32_t)round, 0 } }, 8, 9);
@@ -163,7 +163,7 @@ static bool reduce_is_exact(group *g, dtype type, int64_t n, int round)
     return right;
 }
 
-/* Of I32 it is the largest. */
+/* The reduction of I32 is the maximum. */
 static bool largest_is_found(group *g, int64_t n, int round)
 {
     int32_t *x = bytes_of((size_t)n * sizeof *x);
@@ -223,7 +223,7 @@ static void all_reduce_is_exact(void **state)
             assert_on_all(largest_is_found(&all.g, sizes[i], round), "all_reduce i32 %lld", (long long)sizes[i]);
 }
 
-/* No communicator stands behind a group of one. */
+/* A group of one has no communicator. */
 static void a_group_of_one_needs_no_communicator(void **state)
 {
     group one = group_line("one", world_rank(), 1, 1, 0);
@@ -240,7 +240,7 @@ static void a_group_of_one_needs_no_communicator(void **state)
     machine_sync(real.m);
 }
 
-/* Numbers of very different magnitude: every order of addition gives other bits. */
+/* Returns values of very different magnitudes, so that every order of addition gives other bits. */
 static float rough_value(int rank, int64_t i)
 {
     philox_block draw = philox4x32((philox_block){ { (uint32_t)i, (uint32_t)rank, 0, 0 } }, 3, 5);
@@ -259,7 +259,7 @@ static double rounded(dtype type, double value)
     return value_at(type, &x, 0);
 }
 
-/* The serial loop, in rank order from `first` in steps of `step`; F32 and BF16 in FP32. */
+/* Returns the sum of a serial loop in rank order from `first` in steps of `step`. F32 and BF16 are added in FP32. */
 static double serial_sum(dtype from, dtype to, int64_t i, int first, int step)
 {
     float total = (float)rounded(from, (double)rough_value(first, i));
@@ -281,10 +281,10 @@ static bool in_rank_order(dtype from, dtype to, const void *sums, int64_t first,
 
 static double unit_roundoff(dtype type) { return type == BF16 ? 0x1p-8 : type == F32 ? 0x1p-24 : 0x1p-53; }
 
-/* NCCL adds in an order of its own. Of R numbers whose magnitudes add up to S, R - 1 additions in any order, each
- * rounded with the unit u, err by at most ((1 + u)^(R - 1) - 1) S; u is that of the format, between two formats FP32's,
- * and then the sum is rounded once more. Sums here are made in double, which errs by no more than u of F64 allows
- * again. */
+/* NCCL chooses the order of addition. R - 1 additions of R numbers with magnitudes S in total, each rounded with unit
+ * u, have an error of at most ((1 + u)^(R - 1) - 1) S in any order. u is that of the format; between two formats it is
+ * FP32's, and the sum is rounded once more. The reference is summed in double: its error is at most the same with u of
+ * F64. */
 static double farthest(dtype from, dtype to, double magnitudes)
 {
     double hop = unit_roundoff(from == to ? from : F32), once = from == to ? 0.0 : unit_roundoff(to);
@@ -306,7 +306,7 @@ static bool in_any_order(dtype from, dtype to, const void *sums, int64_t first, 
     return true;
 }
 
-/* On the host in rank order, bit for bit. */
+/* On the host the order is rank order, so the sums are bitwise equal. */
 static bool sums_are_right(dtype from, dtype to, const void *sums, int64_t first, int64_t n)
 {
     return real.kind == MACHINE_HOST ? in_rank_order(from, to, sums, first, n) : in_any_order(from, to, sums, first, n);
@@ -336,7 +336,7 @@ static void sums_are_made_in_rank_order_and_rounded_once(void **state)
     free(x);
 }
 
-/* To the right neighbour and from the left, in pieces of different sizes that must not be confused. */
+/* Exchanges with the right and the left neighbour, in pieces of different sizes that must not be confused. */
 static void exchange_is_exact(void **state)
 {
     int ranks = all.g.size, right = (all.g.rank + 1) % ranks, left = (all.g.rank + ranks - 1) % ranks;
@@ -362,7 +362,7 @@ static void exchange_is_exact(void **state)
     }
 }
 
-/* With every rank, itself included, as mixtures of experts do; of many ranks with the nearest. */
+/* Exchanges with every rank including itself, as mixtures of experts do; if there are many ranks, with the nearest. */
 static void exchange_of_all_with_all(void **state)
 {
     int ranks = all.g.size, own = all.g.rank, peers = ranks < OP_OPERANDS / 2 ? ranks : OP_OPERANDS / 2;
@@ -379,7 +379,7 @@ static void exchange_of_all_with_all(void **state)
     assert_on_all(right, "all to all");
 }
 
-/* More transfers than there are tags, and than a queue holds: a token goes round. */
+/* Sends a token round with more transfers than there are tags or places in a queue. */
 static void many_transfers(void **state)
 {
     int ranks = all.g.size, right = (all.g.rank + 1) % ranks, left = (all.g.rank + ranks - 1) % ranks;
@@ -412,7 +412,7 @@ int main(int argc, char **argv)
     world_start(&argc, &argv);
     watch_limit(30.0);
     size_t alone = 5,
-           count = world_ranks() > 1 ? sizeof tests / sizeof *tests : alone; /* the others need a neighbour */
+           count = world_ranks() > 1 ? sizeof tests / sizeof *tests : alone; /* the other tests need a neighbour */
     int failures = _cmocka_run_group_tests("fabric", tests, count, open_floor, close_floor);
     world_stop();
     return failures;

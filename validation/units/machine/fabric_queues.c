@@ -1,5 +1,5 @@
-/* Transfers of several groups on several queues at once: every rank may run its queues in another order, and nothing is
- * confused, lost or stuck. Programs are random, the same on all ranks, with known results. */
+/* Transfers of several groups on several queues at once. Ranks may run their queues in different orders, and no
+ * transfer is confused, lost or blocked. Programs are random, equal on all ranks, with known results. */
 #include "fabric_ranks.h"
 #include "machine/watch/watch.h"
 
@@ -7,8 +7,8 @@ enum { PROGRAM = 120, SEEDS = 6, SEEDS_ON_GPUS = 2, GROUPS = 4, LONGEST = 9001 }
 
 static test_group group_of[GROUPS];
 
-/* Everybody; blocks of neighbours; ranks a block apart; and everybody again. With odd ranks all groups are everybody.
- */
+/* Groups: all ranks; blocks of neighbours; ranks one block apart; all ranks again. If the number of ranks is odd, every
+ * group has all ranks. */
 static int open_groups(void **state)
 {
     int ranks = world_ranks(), rank = world_rank(), block = ranks % 2 ? ranks : ranks > 2 ? ranks / 2 : 1;
@@ -25,7 +25,7 @@ static int close_groups(void **state)
     return 0;
 }
 
-/* x [size * n] is sent, y [size * n] receives; there: where the machine works. */
+/* Sends x [size * n], receives y [size * n]; there: in the machine's memory. */
 typedef struct {
     op_kind kind;
     int on;
@@ -40,7 +40,7 @@ static uint32_t roll(uint32_t program, uint32_t draw, uint32_t sides)
     return mulhi(philox4x32((philox_block){ { draw, program, 0, 0 } }, 29, 31).word[0], sides);
 }
 
-/* Task i of the program; sizes on both sides of the all_reduce's threshold. Known to every rank alike. */
+/* Returns task i of the program, equal on all ranks. Sizes are below and above the threshold of all_reduce. */
 static task task_of(uint32_t program, int i)
 {
     static const op_kind kinds[] = { OP_ALL_GATHER, OP_REDUCE_SCATTER, OP_ALL_REDUCE, OP_ALL_TO_ALL, OP_EXCHANGE };
@@ -123,10 +123,10 @@ static bool finish(const test_floor *f, task *t, int round)
     return right;
 }
 
-/* A sum of the longest parts: those of all ranks, and the sum so far. */
+/* Scratch for the largest sum: the parts of all ranks, and the partial sum. */
 static size_t scratch_bytes(void) { return (size_t)(world_ranks() + 1) * LONGEST * sizeof(float); }
 
-/* Everything is submitted before anything is waited for; ranks differ in the seed of their order. */
+/* Submits everything before waiting for anything. Ranks have different seeds of order. */
 static bool program_is_exact(bool hostile, uint32_t seed, uint32_t program)
 {
     task t[PROGRAM];
@@ -164,7 +164,7 @@ static void some_ranks_in_hostile_order(void **state)
         assert_on_all(program_is_exact(world_rank() % 2, p, SEEDS + p), "program %u", p);
 }
 
-/* Rank after rank submits late: the others' transfers are in flight long before. */
+/* One rank at a time submits late, long after the other ranks' transfers are in flight. */
 static void ranks_come_late(void **state)
 {
     static float x[2][5000];

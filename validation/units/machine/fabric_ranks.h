@@ -1,6 +1,6 @@
-/* What tests on several ranks share: groups, a machine with scratch, values whose sums are exact, and verdicts that all
- * ranks reach together, so that a failing rank leaves nobody waiting. Tests of transfers run on the machine that the
- * environment names: XGSW_TEST_MACHINE=cuda, else the host. */
+/* Shared by tests on several ranks: groups, a machine with scratch, values with exact sums, and assertions that fail on
+ * all ranks together, so that no rank is left waiting. Transfers run on the machine in XGSW_TEST_MACHINE (cuda),
+ * otherwise on the host. */
 #pragma once
 #include "base/fp8.h"
 #include "machine/queue/submit.h"
@@ -51,8 +51,8 @@ static inline test_floor floor_open(machine_options options, size_t scratch_byte
     return f;
 }
 
-/* The tensor where the machine works: itself, or a copy. When the machine is done, fetched writes back what is there
- * now. */
+/* Returns the tensor in the machine's memory: the same tensor or a copy. After the machine has finished, fetched copies
+ * the present contents back. */
 static inline tensor placed(const test_floor *f, tensor t)
 {
     if (f->kind == MACHINE_HOST || tensor_span(&t) == 0) return t;
@@ -79,7 +79,7 @@ static inline void floor_close(test_floor *f)
         else machine_memory_give_back(f->kind, f->scratch[i]);
 }
 
-/* The ranks first, first + stride, ... of which this one is one. Collective over the world. */
+/* The ranks first, first + stride, ..., including this one. Collective over the world. */
 typedef struct {
     group g;
     char name[SPLIT_NAME];
@@ -96,7 +96,7 @@ static inline void group_close(test_group *t) { group_disconnect(tested_machine(
 
 static inline void group_of_all(test_group *t) { group_open(t, "all", 0, 1, world_ranks()); }
 
-/* Between -6 and 6 (for U64 between 0 and 12): sums over few ranks are exact in every format. */
+/* Returns a value in -6 .. 6 (U64: 0 .. 12). Sums over few ranks are exact in every format. */
 static inline double small_value(dtype type, int rank, int64_t i, int round)
 {
     return (double)((rank * 7 + i * 3 + i / 11 + round * 5) % 13 - (type == U64 ? 0 : 6));
@@ -128,7 +128,7 @@ static inline double value_at(dtype type, const void *x, int64_t i)
     }
 }
 
-/* Fails on every rank if it is wrong on any; the wrong ones say so first. */
+/* Fails on every rank if the condition is false on any rank. Ranks with a false condition print first. */
 #define assert_on_all(right, ...)                                                                                      \
     do {                                                                                                               \
         bool here = (right);                                                                                           \

@@ -1,9 +1,9 @@
-/* A slow rank is waited for, and so is a pause. What ends a run: machine/hangs.t. */
+/* Slow ranks and pauses do not end a run. machine/hangs.t tests what does. */
 #include "fabric_ranks.h"
 #include "machine/watch/watch.h"
 #include <time.h>
 
-enum { LARGE = 100000, LIMIT = 3 }; /* seconds, of which a busy machine may take two for a rank's turn */
+enum { LARGE = 100000, LIMIT = 3 }; /* seconds; on a busy machine a rank may wait two seconds for its turn */
 
 static test_group all;
 static test_floor f;
@@ -19,7 +19,7 @@ static void sleep_for(double seconds)
 
 static void reduce(int64_t n) { mark_sync(submit(f.q[1], "gradients", all_reduce_op(&all.g, tensor_1d(x, F32, n)))); }
 
-/* Longer than the limit, but with an operation every fifth of it. */
+/* Takes longer than the limit, but completes an operation every fifth of it. */
 static void a_slow_rank_that_completes_operations_is_waited_for(void **state)
 {
     for (int i = 0; misbehaves() && i < 8; i++) {
@@ -29,7 +29,7 @@ static void a_slow_rank_that_completes_operations_is_waited_for(void **state)
     reduce(LARGE);
 }
 
-/* Nobody does anything for longer than the limit, and nobody waits either. */
+/* Nothing runs for longer than the limit, but no rank waits. */
 static void a_pause_in_which_nobody_waits_is_no_stall(void **state)
 {
     reduce(3);

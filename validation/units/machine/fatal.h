@@ -1,5 +1,5 @@
-/* What ends the process is run in another one: the test's program with the name as its argument. It ends with status 1
- * and says the words. */
+/* Runs a case that ends the process in a child: the test's program with the case's name as argument. It must exit with
+ * status 1 and print the words. */
 #pragma once
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* The hazard checker: what a sentence names, what is counted, and what is forgotten. What is ordered and what touches:
- * random programs, in hazards_random.c. */
+/* The hazard checker: its sentences, its counts, and what it forgets. hazards_random.c tests ordering and overlap with
+ * random programs. */
 #include "machine/prove/prove.h"
 #include "machine/queue/submit.h"
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-enum { QUEUES = 4, OLD = 1 << 14 }; /* OLD: the operations of a queue whose clocks are remembered */
+enum { QUEUES = 4, OLD = 1 << 14 }; /* OLD: operations per queue whose clocks are kept */
 
 static char memory[1 << 12];
 static hazard *checker;
@@ -30,7 +30,7 @@ static int close_checker(void **state)
 
 static tensor bytes(int64_t begin, int64_t end) { return tensor_1d(memory + begin, F64, (end - begin) / 8); }
 
-/* The next operation of the queue, on one or two operands; returns its serial. */
+/* Submits the next operation of the queue, with one or two operands. Returns its serial. */
 static uint64_t submit_two(int on, const char *name, operand first, operand second)
 {
     op o = { .kind = OP_COPY,
@@ -46,7 +46,7 @@ static uint64_t touch(int on, const char *name, access_mode how, int64_t begin, 
     return submit_two(on, name, (operand){ bytes(begin, end), how }, (operand){ tensor_none(), READ });
 }
 
-/* Queue `on` waits for an operation of queue `target`. */
+/* Lets queue `on` wait for an operation of queue `target`. */
 static void wait_for(int on, int target, uint64_t operation)
 {
     vector_clock past = hazard_past(checker, target, operation);
@@ -79,7 +79,7 @@ static void hazard_ordered_says_what_a_wait_would_change(void **state)
     assert_true(hazard_ordered(checker, 0, 0, b));
 }
 
-/* Pieces written by several queues, then read as a whole: each unordered piece is found, and only those. */
+/* Several queues write pieces, then one operation reads the whole: exactly the unordered pieces are reported. */
 static void pieces_of_a_range(void **state)
 {
     touch(0, "left", WRITE, 0, 64);
@@ -97,13 +97,13 @@ static void every_reader_is_remembered(void **state)
     touch(1, "two", READ, 32, 96);
     wait_for(3, 2, touch(2, "three", READ, 0, 96));
     touch(3, "writer", WRITE, 0, 96);
-    assert_int_equal(found(), 4); /* each in two ranges */
+    assert_int_equal(found(), 4); /* two ranges each */
     assert_int_equal(hazard_read(checker)->sentences, 2);
     assert_non_null(strstr(sentence(0), "copy one "));
     assert_non_null(strstr(sentence(1), "copy two "));
 }
 
-/* A view with gaps counts from its first to its last byte. */
+/* A view with gaps counts as the range from its first to its last byte. */
 static void views_count_as_bounding_ranges(void **state)
 {
     tensor matrix = tensor_2d(memory, F64, 4, 8);
@@ -130,8 +130,8 @@ static void pass_time(int on, int64_t operations)
     for (int64_t i = 0; i < operations; i++) touch(on, "idle", READ, 1024, 1032);
 }
 
-/* The clock of operation `age` before the last one: known exactly while it is remembered; afterwards less is known, so
- * a sound program may be blamed, but never is a hazard missed. */
+/* The clock of the operation `age` before the last is exact while it is kept. Later less is known: a correct program
+ * may be reported, but no hazard is missed. */
 static void old_marks_stay_sound(void **state)
 {
     static const int64_t ages[] = { 0, 1, OLD - 2, OLD - 1, OLD, OLD + 1, 2 * OLD, 2 * OLD + 1 };
@@ -165,7 +165,7 @@ static void sentences_are_few_but_all_are_counted(void **state)
     assert_int_equal(found(), 20);
 }
 
-/* The same through the machine, with fillers and marks, on paper. */
+/* A machine on paper with queues, for the same tests with fillers and marks. */
 static machine *paper(queue *q[3])
 {
     machine_options options = { .on_paper = true };
@@ -194,7 +194,7 @@ static void a_machine_checks_what_passes(void **state)
     machine_close(m);
 }
 
-/* Each effective wait left out is found; waits that order nothing, or twice the same, are not counted. */
+/* Leaving out any effective wait is found. Redundant or repeated waits are not counted. */
 static void a_dropped_wait_is_found(void **state)
 {
     tensor x = tensor_1d(memory, F32, 16), y = tensor_1d(memory + 64, F32, 16);

@@ -1,5 +1,4 @@
-/* Random programs: the hazard checker against a brute-force oracle, the explicit happens-before graph of each program.
- */
+/* Compares the hazard checker with an oracle, the explicit happens-before graph, on random programs. */
 #include "base/numeric.h"
 #include "machine/queue/hazard.h"
 #include "units/test_length.h"
@@ -23,7 +22,7 @@ static uint32_t roll(dice *d, uint32_t sides)
     return mulhi(philox4x32(counter, 17, 23).word[0], sides);
 }
 
-/* One step reads or writes up to three ranges. `before` is the set of steps of its program that happen before it. */
+/* One step reads or writes up to three ranges. `before`: the steps of its program that happen before it. */
 typedef struct {
     int on;
     uint64_t serial, before;
@@ -36,11 +35,11 @@ typedef struct {
     step step[LONGEST];
     int steps;
     int queues;
-    uint64_t follows[HAZARD_QUEUES]; /* what each queue's next step comes after */
-    uint64_t colliding;              /* with the last step, unordered */
+    uint64_t follows[HAZARD_QUEUES]; /* what the next step of each queue follows */
+    uint64_t colliding;              /* unordered steps that collide with the last one */
 } program;
 
-/* The checker stays for the next program, behind a join, until it has found something. */
+/* The checker is reused for the next program, after a join of all queues, until it has found a hazard. */
 static struct {
     hazard *checker;
     uint64_t serial[HAZARD_QUEUES];
@@ -62,7 +61,7 @@ static bool collide(const step *a, const step *b)
     return false;
 }
 
-/* The earlier steps that collide with this one and do not happen before it. */
+/* Returns the earlier steps that collide with this one and do not happen before it. */
 static uint64_t collisions(const program *p, const step *x)
 {
     uint64_t found = 0;
@@ -83,7 +82,7 @@ static step random_step(const program *p, dice *d)
     return x;
 }
 
-/* A "byte" of the oracle is an I32 of the checker, at paper addresses. */
+/* One byte of the oracle is one I32 of the checker, at paper addresses. */
 static op op_of(const step *x, int number)
 {
     op o = { .kind = OP_COPY,
@@ -108,7 +107,7 @@ static void submit_step(program *p, step x)
     p->step[p->steps++] = x;
 }
 
-/* Every sentence names the last step and one that the oracle names. */
+/* Returns whether every sentence names the last step and a step that the oracle reports. */
 static bool sentences_are_true(const program *p)
 {
     const hazard_report *r = hazard_read(under_test.checker);
@@ -127,7 +126,7 @@ static void join(program *p)
     for (int q = 0; q < HAZARD_QUEUES; q++) p->follows[q] = (1ull << p->steps) - 1;
 }
 
-/* Waits for nothing in particular, recent or old. */
+/* Adds arbitrary waits for recent or old steps. */
 static void random_waits(program *p, dice *d)
 {
     for (uint32_t i = roll(d, 3); i > 0 && p->steps; i--) {
@@ -136,14 +135,14 @@ static void random_waits(program *p, dice *d)
     }
 }
 
-/* Waits for what collides, but forgets one in `forgetful`. */
+/* Adds a wait for each collision, but forgets one in `forgetful`. */
 static void needed_waits(program *p, dice *d, const step *x, uint32_t forgetful)
 {
     for (int i = p->steps - 1; i >= 0; i--)
         if (collisions(p, x) >> i & 1 && roll(d, forgetful)) wait_for(p, x->on, i);
 }
 
-/* Runs a program up to its first hazard; true if checker and oracle agree all the way. */
+/* Runs a program up to its first hazard. Returns whether checker and oracle agree at every step. */
 static bool agree(uint32_t number, bool *hazardous)
 {
     static const uint32_t forgets[] = { 5, 30, 200, 10000 };
@@ -185,6 +184,6 @@ static void checker_and_oracle_agree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(checker_and_oracle_agree) };
-    mallopt(M_MMAP_THRESHOLD, 1 << 18); /* as world_start does: of a new checker's clocks most are never touched */
+    mallopt(M_MMAP_THRESHOLD, 1 << 18); /* as in world_start: most clocks of a new checker are never touched */
     return cmocka_run_group_tests_name("hazards_random", tests, NULL, NULL);
 }

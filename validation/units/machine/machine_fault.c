@@ -1,4 +1,4 @@
-/* Planted faults on small programs: each kind does exactly what the definitions say, where and when they say. */
+/* Planted faults in small programs: each kind has exactly the defined effect, at the defined place and time. */
 #include "fabric_ranks.h"
 #include "machine/prove/prove.h"
 #include "plan/keys/names.h"
@@ -17,7 +17,7 @@ static test_floor struck_floor(const fault *s)
     return f;
 }
 
-/* Three copies: b += a, c = b, d += c. */
+/* Program of three copies: b += a, c = b, d += c. */
 typedef struct {
     float a[N], b[N], c[N], d[N];
 } cells;
@@ -44,7 +44,7 @@ static bool all_equal(const float x[N], float value)
     return true;
 }
 
-/* The program once under the fault, in a step. */
+/* Runs the program once in a step with the fault. */
 static cells run_struck(fault s, int64_t faults)
 {
     cells x = fresh();
@@ -99,7 +99,7 @@ static void what_is_not_there_is_not_struck(void **state)
     }
 }
 
-/* Before the first step nothing is struck or counted; in every step afterwards the same execution is. */
+/* Before the first step nothing is hit or counted; in every later step the same execution is hit. */
 static void executions_are_counted_within_a_step(void **state)
 {
     fault s = planted(FAULT_DROP, OP_COPY, 2);
@@ -130,7 +130,7 @@ static void flip_inverts_one_bit_of_one_element(void **state)
     for (int i = 0; i < N; i++) assert_true(i == N / 2 || x.c[i] == 11.0f);
 }
 
-/* One fill of a tensor of that format under the fault. */
+/* Runs one fill of a tensor of this format with the fault. */
 static void fill_struck(fault_kind kind, dtype type, void *x, int64_t faults)
 {
     fault s = planted(kind, OP_FILL, 1);
@@ -167,7 +167,7 @@ static void every_format_is_struck(void **state)
     assert_true(x.u64[N / 2] == 3);
 }
 
-/* The wait before the operation is left out: the hazard is named. */
+/* Leaves out the wait before the operation; the hazard is reported. */
 static void unwait_leaves_out_the_wait(void **state)
 {
     fault s = planted(FAULT_UNWAIT, OP_COPY, 2);
@@ -189,7 +189,7 @@ static void unwait_leaves_out_the_wait(void **state)
     floor_close(&f);
 }
 
-/* Who waits for an operation that is left out still follows what it followed; who waits for a repeated one, both. */
+/* Waiting for a dropped operation still means waiting for its predecessors; for a repeated one, for both runs. */
 static void struck_operations_keep_their_place(void **state)
 {
     static const fault_kind kinds[] = { FAULT_DROP, FAULT_STALE, FAULT_REPEAT, FAULT_SCALE, FAULT_FLIP };
@@ -213,7 +213,7 @@ static void struck_operations_keep_their_place(void **state)
     }
 }
 
-/* Every operation of a step can be struck from a deck. */
+/* A deck can plant a fault in every operation of a step. */
 static void a_deck_names_what_a_step_submits(void **state)
 {
     for (op_kind kind = 0; kind < OP_INITIALIZE; kind++) assert_string_equal(operation_names[kind], op_kind_name(kind));

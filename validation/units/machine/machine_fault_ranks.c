@@ -1,7 +1,6 @@
-/* Planted faults on transfers: drop, stale and repeat strike the whole group of the struck rank, the others its own
- * result only; every other transfer brings what it brings without a fault, and nobody is left waiting. Transfers are
- * proven: a fault that changes something is found, and nothing else is. What each kind of fault does:
- * machine_fault.c. */
+/* Planted faults in transfers. drop, stale and repeat hit the whole group of the faulty rank; the others hit only its
+ * own result. All other transfers keep their results, and no rank is left waiting. Transfers are proven: exactly the
+ * faults that change something are reported. machine_fault.c tests the effect of each kind. */
 #include "fabric_ranks.h"
 #include "machine/prove/prove.h"
 #include "machine/watch/watch.h"
@@ -15,7 +14,7 @@ typedef struct {
     bool in_place;
 } planned;
 
-/* Everybody; blocks of neighbours; ranks a block apart; the links of a pipeline of all, outgoing ones even. */
+/* Groups: all ranks; blocks of neighbours; ranks one block apart; links of a pipeline (outgoing: even). */
 enum { OUT, IN, BACK_OUT, BACK_IN, BLOCKS = LINKS, ACROSS, ALL, GROUPS };
 static test_group groups[GROUPS];
 static mesh pipeline;
@@ -55,7 +54,7 @@ static int close_groups(void **state)
 static bool is_link(int i) { return program[i].among < LINKS; }
 static bool sends_only(int i) { return is_link(i) && program[i].among % 2 == 0; }
 
-/* The transfer of the neighbour that is link transfer i of this rank: both ends submit theirs in the same order. */
+/* Returns the neighbour's transfer for link transfer i of this rank. Both ends submit theirs in the same order. */
 static int other_end(int i)
 {
     int nth = 0, other = -1;
@@ -64,13 +63,13 @@ static int other_end(int i)
     return other;
 }
 
-/* The stage at the other end: the next one of what goes forward and out. */
+/* Returns the direction of the other stage: +1 for outgoing forward and incoming backward links. */
 static int toward(int i) { return program[i].among == OUT || program[i].among == BACK_IN ? 1 : -1; }
 
 static group *group_at(int i) { return &groups[program[i].among].g; }
 static float own_value(int i, int rank, int64_t k) { return (float)small_value(F32, rank, k, i); }
 
-/* The operand that transfer i writes, what it brings without a fault, and the one that it only reads. */
+/* The written operand of transfer i, its correct result, and the read-only operand. */
 typedef struct {
     float *written[TRANSFERS], *right[TRANSFERS], *read[TRANSFERS];
     int64_t n;
@@ -104,7 +103,7 @@ static void submit_transfer(const test_floor *f, const buffers *b, int i)
     }
 }
 
-/* A transfer before the steps, then the program in each step. */
+/* Submits one transfer before the steps, then the program in each step. */
 static void submit_setup(const test_floor *f, float *x)
 {
     submit(f->q[0], "setup", all_reduce_op(&groups[ALL].g, tensor_1d(x, F32, 1)));
@@ -116,7 +115,7 @@ static void submit_step(const test_floor *f, const buffers *b, int step)
     for (int i = 0; i < TRANSFERS; i++) submit_transfer(f, b, i);
 }
 
-/* The struck rank finds out on paper which transfer it is, and tells all. */
+/* The faulty rank determines on paper which transfer is hit, and broadcasts it. */
 static fault known_strike(fault s, const buffers *b)
 {
     float x = 1.0f;
@@ -141,7 +140,7 @@ static int struck_transfer(const fault *s)
     return -1;
 }
 
-/* Both ends of a link; of other faults, only who writes something. */
+/* The first kinds hit both ends of a link; the others hit only an end that writes. */
 static bool strikes_link(const fault *s, int i)
 {
     int struck = struck_transfer(s), peer = (s->world_rank + toward(struck) + world_ranks()) % world_ranks();
@@ -159,13 +158,13 @@ static bool strikes_here(const fault *s, int i)
     return i == struck_transfer(s) && (s->kind <= FAULT_REPEAT ? in_group : world_rank() == s->world_rank);
 }
 
-/* Of a scattered sum only the own part counts. */
+/* In a scattered sum, only this rank's part counts. */
 static bool counts(int i, int64_t k, int64_t n)
 {
     return program[i].kind != OP_REDUCE_SCATTER || k / n == group_at(i)->rank;
 }
 
-/* Does a fault change what transfer i is to bring here? */
+/* Returns whether a fault changes the result of transfer i here. */
 static bool is_changed(const buffers *b, int i)
 {
     bool changed = false;
@@ -183,7 +182,7 @@ static void set_buffers(buffers *b)
     }
 }
 
-/* The program without a fault. */
+/* Sets the results of the program without a fault. */
 static void set_right(buffers *b)
 {
     test_floor f = floor_open((machine_options){ .prove_access = true }, LARGE * 4 * 8 + 64);
@@ -230,7 +229,7 @@ static void run_struck(fault wanted, buffers *b, bool hostile)
                   s.world_rank);
 }
 
-/* Every execution of the kind of transfer, and one that does not exist. */
+/* Plants the fault in every execution of this kind of transfer, and in one execution that does not exist. */
 static void strike_all(op_kind operation, int64_t executions, int64_t n)
 {
     buffers b = { .n = n };

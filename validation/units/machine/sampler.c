@@ -1,5 +1,5 @@
-/* Samples: what files tell of a node, from folders like those of the system; the sampling thread, on a device that does
- * what it is told. */
+/* Samples: reads the node's counters from folders like the system's, and tests the sampling thread with a scripted
+ * device. */
 #include "machine/sample/sampler.h"
 #include "bench/health/samples.h"
 #include "machine/world.h"
@@ -36,7 +36,7 @@ static void nothing_is_told(void **state)
     assert_true(isnan(n.load) && isnan(n.core_hertz) && isnan(n.busy_seconds) && isnan(n.joules));
 }
 
-/* Of cores 1 and 3; what waits for devices is idle, what a hypervisor took is not. */
+/* Counts cores 1 and 3. Waiting for I/O is idle time; time taken by a hypervisor is not. */
 static void cores_are_counted(void **state)
 {
     double tick = 1.0 / (double)sysconf(_SC_CLK_TCK);
@@ -57,7 +57,7 @@ static void cores_are_counted(void **state)
     assert_true(look().core_hertz == 2.15e9);
 }
 
-/* Two packages and a domain that contains them; the first counter goes round, then one can no longer be read. */
+/* Two packages and a domain that contains both. The first counter wraps around, then one becomes unreadable. */
 static void energy_is_added(void **state)
 {
     write_text("class/powercap/intel-rapl:0/name", "package-0\n");
@@ -89,7 +89,7 @@ static int clean(void **state)
 
 static atomic_int looks, throttled_look;
 
-/* A joule a look, ten joules before the first; held back in one look. */
+/* The device uses one joule per sample, ten before the first. It is throttled in one sample. */
 static void device(device_state *now)
 {
     int n = ++looks;
@@ -115,7 +115,7 @@ static void counters_begin_with_the_window(void **state)
     sampler *s = sampler_open(&of);
     looks = 0;
     throttled_look = 2;
-    sampler_end(s); /* of a window that never began */
+    sampler_end(s); /* no window has begun */
     assert_int_equal(sampler_read(s).count, 0);
     sampler_begin(s);
     sleep_milliseconds(100);
@@ -131,8 +131,8 @@ static void counters_begin_with_the_window(void **state)
     sampler_close(s);
 }
 
-/* However long: as many as are kept, ever rarer, of looks that are as many as ever; what held the device back is kept,
- * and the first and the last. */
+/* A long window keeps a bounded number of samples, at ever larger intervals. Throttling is kept from every reading, as
+ * are the first and the last sample. */
 static void memory_is_bounded(void **state)
 {
     const sample_subject of = { .every = 0.0, .device = device };
@@ -157,7 +157,7 @@ static void memory_is_bounded(void **state)
     sampler_close(s);
 }
 
-/* A driver that does not answer costs its samples, and the run two seconds; that is told of the rank. */
+/* If the driver does not answer, its samples are lost and the run waits two seconds; the report names the rank. */
 static void a_driver_may_hang(void **state)
 {
     const sample_subject of = { .every = 1.0, .device = endless };

@@ -1,4 +1,4 @@
-/* The shadow: an operation that is wrong is named and written, the file runs again alone; a right one passes. */
+/* The shadow names a wrong operation and writes it to a file, which can be replayed; a correct operation passes. */
 #include "bench/check/replay.h"
 #include "machine/op/limits.h"
 #include "machine/prove/prove.h"
@@ -55,7 +55,7 @@ static void right_ones_pass(void **state)
         assert_int_equal(r->failed, 0);
         assert_int_equal(r->operations, mode == SHADOW_FULL ? 64 : 0);
         assert_int_equal(r->elements, r->operations * ROWS * WIDTH);
-        assert_int_equal(r->products, mode == SHADOW_SAMPLED); /* all have one form */
+        assert_int_equal(r->products, mode == SHADOW_SAMPLED); /* all have the same form */
         assert_int_equal(r->comparisons, r->products * ROWS);
         assert_true(r->worst_comparison <= signed_sum_limit((double)r->comparisons));
         close_product(&f);
@@ -64,7 +64,7 @@ static void right_ones_pass(void **state)
 
 static void read_host(void *from, void *to, tensor t) { memcpy(to, t.data, tensor_span(&t)); }
 
-/* out = a + b by hand, with `error` units in the last place at one element, as a machine's result under the shadow. */
+/* Computes out = a + b, with an error of `units` in the last place of one element, as the result of a machine. */
 static const char *files = "7";
 static shadow_report added_with(int64_t wrong, uint32_t units)
 {
@@ -123,7 +123,7 @@ static void who_cannot_write_says_why(void **state)
 
 static const op_home gpu = { .cuda = true };
 
-/* Adam's corrections may be off by what pow is, in the first step most, and by no more. */
+/* Adam's corrections may differ by the error of pow, which is largest in the first step, and by no more. */
 static void corrections_may_be_as_far_as_pow(void **state)
 {
     op o = { .kind = OP_STEP_BEGIN, .operands = 1, .args.step_begin = { .beta1 = 0.9f, .beta2 = 0.95f } };
@@ -133,7 +133,7 @@ static void corrections_may_be_as_far_as_pow(void **state)
     assert_true((off - right) / right > 16 * 0x1p-52 && (off - right) / right < allowed && allowed < 1e-13);
 }
 
-/* What keys have in common does not reach dq, its roundings do; dk and dv know nothing of it. */
+/* The common part of all keys does not affect dq, but its roundings do. dk and dv do not depend on it. */
 static void common_keys_widen_dq(void **state)
 {
     enum { KEYS = 64, D = 16 };

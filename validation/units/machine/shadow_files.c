@@ -1,5 +1,5 @@
-/* Files of operations: what decides which kernel runs is kept; what was changed, cut or lengthened is refused, wherever
- * it was. */
+/* Files of operations keep everything that selects the kernel. A file that was changed, cut or lengthened anywhere is
+ * refused. */
 #include "base/say.h"
 #include "base/sha256.h"
 #include "bench/check/replay.h"
@@ -19,7 +19,7 @@ static const char path[] = "xgsw-shadow-files.op";
 
 static void read_host(void *from, void *to, tensor t) { memcpy(to, t.data, tensor_span(&t)); }
 
-/* A norm whose sum lies in its input; x off by 4 bytes. */
+/* A norm with its sum in place of its input; x is misaligned by 4 bytes. */
 static op norm_in_place(void)
 {
     enum { ROWS = 3, WIDTH = 40 };
@@ -36,7 +36,7 @@ static op norm_in_place(void)
     return o;
 }
 
-/* The bytes of its file. */
+/* Writes the operation's file and reads it back; returns its length. */
 static size_t file_of(op_home home, char *bytes)
 {
     char reason[300];
@@ -72,7 +72,7 @@ static void what_chooses_the_kernel_is_kept(void **state)
     assert_int_equal(c.home.transfer_multiprocessors, 12);
     assert_string_equal(c.op.origin.name, "a file");
     assert_int_equal(c.place[0], 4);
-    assert_int_equal(c.twin[3], 0); /* the sum lies in x */
+    assert_int_equal(c.twin[3], 0); /* the sum is in x's place */
     assert_ptr_equal(c.op.operand[3].tensor.data, c.op.operand[0].tensor.data);
     assert_int_equal(c.twin[4], -1);
     op_copy_free(&c);
@@ -93,7 +93,7 @@ static void refused(const char *bytes, size_t length)
     if (op_file_read(path, &c, reason, sizeof reason)) fail_msg("read, though changed");
 }
 
-/* A byte anywhere another, and the file shorter or longer. */
+/* Changes a byte anywhere, cuts the file or lengthens it. */
 static void what_is_not_as_written_is_refused(void **state)
 {
     enum { STRIDE = 11 };

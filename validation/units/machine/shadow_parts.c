@@ -1,5 +1,5 @@
-/* What the sampled shadow takes: one of every name, kind and phase that a step submits, any of them, and parts that are
- * right where the operation is and wrong where it is wrong. */
+/* The selection of the sampled shadow: one operation per name, kind and phase of a step, at random. A part is correct
+ * exactly if its operation is. */
 #include "base/fp8.h"
 #include "machine/op/limits.h"
 #include "machine/op/op.h"
@@ -27,7 +27,7 @@ static const char *const decks[] = {
 
 enum { SPANS = 4096, STEPS = 3 };
 
-/* Different names, kinds and phases of computing operations among the spans, without products. */
+/* Counts the distinct names, kinds and phases of computing operations in the spans, without products. */
 static int64_t distinct(const span *all, int64_t count)
 {
     int64_t different = 0;
@@ -78,13 +78,13 @@ static void every_name_of_a_step_is_shadowed(void **state)
         shadow_report some = shadowed_steps(&c, SHADOW_SAMPLED, 2, &unused);
         if (some.failed) fail_msg("%s", some.sentence);
         assert_int_equal(some.operations, 2 * names);
-        assert_in_range(one.products, 10, 20); /* 15, of which some share a form; weights' gradients have two */
+        assert_in_range(one.products, 10, 20); /* 15, some of which share a form; weights' gradients have two */
         assert_int_equal(some.products, one.products);
         assert_true(some.worst_comparison > 0.0 && some.worst_comparison < signed_sum_limit((double)some.comparisons));
     }
 }
 
-/* Of ten layers one a step, and over many steps most of them. */
+/* One of ten layers is selected per step; over many steps, most of them. */
 static void any_layer_may_be_taken(void **state)
 {
     enum { LAYERS = 10, MANY = 60 };
@@ -111,7 +111,7 @@ static void any_layer_may_be_taken(void **state)
     shadow_close(s);
 }
 
-/* A sum of 512 MiB has no part; it is neither read nor called compared. */
+/* A sum of 512 MiB has no part: it is neither read nor counted as compared. */
 static void what_is_too_large_is_left_out(void **state)
 {
     double out = 0.0;
@@ -169,14 +169,14 @@ static tensor numbers(dtype type, int dims, int64_t a, int64_t b, int64_t c, int
 
 static void read_host(void *from, void *to, tensor t) { memcpy(to, t.data, tensor_span(&t)); }
 
-/* Every element of an operand gets another sign and exponent. */
+/* Changes sign and exponent of every element of an operand. */
 static void spoil(const tensor *t)
 {
     for (int64_t i = 0; i < tensor_elements(t); i++)
         ((unsigned char *)t->data)[((size_t)tensor_place(t, i) + 1) * dtype_bytes(t->type) - 1] ^= 0x41;
 }
 
-/* Runs it on a host machine under the sampled shadow; the machine's result is then spoiled. */
+/* Runs the operation on a host machine with the sampled shadow, then corrupts the machine's result. */
 static shadow_report run_spoiled(const op *o, int which)
 {
     machine_options options = { .kind = MACHINE_HOST, .world_rank = -1 };
@@ -197,8 +197,8 @@ static shadow_report run_spoiled(const op *o, int which)
     return r;
 }
 
-/* Right: it passes. Each result wrong: its name is said, and the file is an operation; sums over what is sampled, the
- * operands from `sums` on, say nothing of a part. -1: there are none. */
+/* The correct operation passes. If a result is wrong, the report names it, and the file can be read. Operands from
+ * `sums` on are sums over sampled values and are not compared for a part. -1: no such operand. */
 static void part_is_judged(op o, int sums)
 {
     char *kept = malloc(MEMORY), reason[300], words[64];
@@ -328,7 +328,7 @@ static void parts_of_elements(void **state)
     part_is_judged(MADE(OP_FILL, { ROWS(F32, H), WRITE }), -1);
 }
 
-/* Columns of codes; an amax and counts are those of all. */
+/* Columns of FP8 values. amax and counts cover all columns. */
 static void parts_of_codes(void **state)
 {
     enum { N = 100000, GROUPS = 4, PADDED = 48 };

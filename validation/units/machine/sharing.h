@@ -1,4 +1,4 @@
-/* What main() says before ranks start: the environment of the machines' libraries, and whether ranks may share a GPU
+/* Settings that main() needs before ranks start: the libraries' environment, and whether ranks may share a GPU
  * (XGSW_TEST_SHARE_DEVICES=yes). */
 #pragma once
 #include "machine/queue/machine.h"

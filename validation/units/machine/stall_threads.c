@@ -1,4 +1,4 @@
-/* What one thread says of itself another reads whole. In check-long a sanitizer looks on (machine/thread_races.t). */
+/* A thread reads another thread's activity consistently. check-long adds a sanitizer (machine/thread_races.t). */
 #include "base/clock.h"
 #include "machine/watch/board.h"
 #include <pthread.h>
@@ -13,7 +13,7 @@ enum { EVENTS = 200000 };
 static board *b;
 static atomic_bool done;
 
-/* All its fields say the same. */
+/* Returns an activity whose fields all hold n. */
 static activity event_of(int64_t n)
 {
     activity e = { .step = n, .number = n, .elements = n, .order = (uint64_t)n, .since = (double)n };

@@ -1,4 +1,4 @@
-/* The tally: what was asked for, equal on every machine, and how long it took. */
+/* The tally: the submitted work, equal on every machine, and the time that it took. */
 #include "machine/queue/submit.h"
 #include <math.h>
 #include <setjmp.h>
@@ -89,7 +89,7 @@ static void seconds_are_those_of_execution(void **state)
     machine_close(m);
 }
 
-/* Of the steps that are kept: those of the operations' own origin, whenever they run. */
+/* Seconds are kept for the chosen steps, by the step in the operation's origin, whenever it runs. */
 static void seconds_are_kept_by_step(void **state)
 {
     machine *m = machine_open(&(machine_options){ 0 });
@@ -115,7 +115,7 @@ static void seconds_are_kept_by_step(void **state)
     machine_close(m);
 }
 
-/* As gradients of experts and of all else: the second group lies within the first, whichever comes last. */
+/* As with gradients of experts and the others: the second group is inside the first; the order does not matter. */
 static void the_largest_group_of_an_axis_counts(void **state)
 {
     static group large = { .axis = "gradient", .size = 1, .first = 2, .handle = -1 },
@@ -130,7 +130,7 @@ static void the_largest_group_of_an_axis_counts(void **state)
     }
 }
 
-/* What was dispatch, of the time that 5000 submissions to a ring of fewer operations take. */
+/* Returns the dispatch time as a fraction of the time of 5000 submissions to a ring of fewer operations. */
 static double dispatch_share(void)
 {
     static float large[1 << 16];
@@ -146,7 +146,7 @@ static double dispatch_share(void)
 }
 
 /* Operations that run because a ring is full count as execution, not as dispatch. On a busy machine this process may
- * lose its core while it dispatches, but not in most attempts: the best of five counts. */
+ * lose its core during dispatch, but rarely: the best of five attempts counts. */
 static void a_full_ring_is_no_dispatch(void **state)
 {
     double least = 1.0;
@@ -165,7 +165,7 @@ static void paper_takes_no_time(void **state)
     machine_close(m);
 }
 
-/* Of 48 floats over four ranks a ring sends three quarters to gather or to scatter, twice that to reduce everywhere. */
+/* 48 floats over four ranks: a ring sends three quarters to gather or scatter, and twice as much to all-reduce. */
 static void sent_bytes_are_those_of_a_ring(void **state)
 {
     static float whole[48], arrived[48], part[12], out[48];
@@ -191,7 +191,7 @@ static void sent_bytes_are_those_of_a_ring(void **state)
     assert_string_equal(kind[0].name, "tensor all_gather");
     assert_true(kind[0].messages == 2 && kind[0].bytes == 6 * 48);
     assert_string_equal(kind[4].name, "tensor exchange");
-    assert_true(kind[4].messages == 1 && kind[4].bytes == 96); /* what it receives is more */
+    assert_true(kind[4].messages == 1 && kind[4].bytes == 96); /* it receives more */
     machine_close(m);
 }
 

@@ -1,14 +1,13 @@
-/* Attention over all ranks of the world as context ranks: outputs, statistics and gradients of the local
- * positions, in both precisions; the same bits in every hostile order; no hazard; and attention flops that are the same
- * on every rank and add up to those of the whole. What they are held against is the same code on one rank, with the
- * whole sequence: an error that all sizes share is not seen here. That attention itself is right rests on
- * validation/units/machine/operations/operations.c. */
+/* Attention with all ranks as context ranks, in both precisions. Checks outputs, statistics and gradients of the local
+ * positions; equal bits in every hostile order; no hazard; and equal attention flops on every rank, which add up to the
+ * flops of the whole. The reference is the same code on one rank with the whole sequence, so an error common to all
+ * sizes is not found here: validation/units/machine/operations/operations.c tests attention itself. */
 #include "model/attention.h"
 #include "parallel/zigzag.h"
 #include "units/machine/fabric_ranks.h"
 #include <math.h>
 
-/* piece: positions; heads, kv heads, head dim, batch rows */
+/* piece: positions per piece; then batch rows, heads, kv heads, head dim */
 typedef struct {
     int64_t piece, b, heads, kv, d;
 } shape;
@@ -17,7 +16,7 @@ static const shape shapes[] = {
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes, SEEDS = 6 };
 
-/* One forward and backward on some positions of the sequence. qkv and d_qkv are fused as the slots are. */
+/* One forward and backward pass over some positions of the sequence. qkv and d_qkv are fused like the slots. */
 typedef struct {
     tensor qkv, out, lse, d_out, d_qkv;
     int64_t q, kv;
@@ -47,7 +46,7 @@ static void problem_close(problem *p)
     for (int i = 0; i < 5; i++) free(all[i]->data);
 }
 
-/* Values of position `at` of the sequence at local position p; every rank computes the same ones. */
+/* Fills local position p with the values of sequence position `at`. Every rank computes the same values. */
 static void fill_position(tensor x, int64_t p, int64_t at, uint32_t number)
 {
     int64_t row = x.dim[1] * x.dim[2] * x.dim[3];
@@ -65,7 +64,7 @@ static void fill_problem(problem *p, const zigzag *z)
     }
 }
 
-/* Backward is given the output and the statistics as the caller has them. */
+/* The backward pass gets the output and the statistics of the caller. */
 static attention_operands operands_of(const problem *p, const shape *n, tensor out, tensor lse)
 {
     return (attention_operands){ .q = tensor_slice(p->qkv, 2, 0, p->q),
@@ -78,7 +77,7 @@ static attention_operands operands_of(const problem *p, const shape *n, tensor o
                                  .scale = (float)(1.0 / sqrt((double)n->d)) };
 }
 
-/* Forward twice and backward twice, as layers follow one another: what the first leaves behind must not matter. */
+/* Runs forward and backward twice, like successive layers: what the first call leaves in memory must not matter. */
 static void submit_attention(context_attention *x, const shape *n, const problem *p, tensor out, tensor lse)
 {
     attention_operands forward = operands_of(p, n, p->out, p->lse), backward = operands_of(p, n, out, lse);
@@ -96,7 +95,7 @@ typedef struct {
     int64_t hazards;
 } found;
 
-/* Measured on paper, then run with exactly the memory and scratch that it asked for. Backward is given out and lse. */
+/* Measures memory and scratch on paper, then runs with exactly these sizes. The backward pass gets out and lse. */
 static found run(const shape *n, const problem *p, group *g, bool narrow, tensor out, tensor lse,
                  machine_options options)
 {
@@ -137,7 +136,7 @@ static found run(const shape *n, const problem *p, group *g, bool narrow, tensor
     return f;
 }
 
-/* The whole sequence on this rank, its results in FP32; backward from the output as the type rounds it. */
+/* Runs the whole sequence on this rank. Results are FP32; the backward pass gets the output rounded to the type. */
 static problem whole_of(const shape *n, dtype type, tensor *rounded)
 {
     group g = group_line("context", world_rank(), 1, 1, 0);
@@ -160,8 +159,8 @@ static double largest(tensor x)
     return most;
 }
 
-/* Local rows of `got` against rows of `want`, whose positions run in dimension 0: within `roundings` of FP32 of the
- * largest element, and one rounding of the result. */
+/* Compares local rows of `got` with rows of `want`, whose dimension 0 is the position. The tolerance is `roundings`
+ * FP32 roundings of the largest element, plus one rounding of the result. */
 static bool rows_agree(tensor got, tensor want, const zigzag *z, double roundings, double scale)
 {
     int64_t row = tensor_elements(&got) / got.dim[0];
@@ -177,7 +176,7 @@ static bool rows_agree(tensor got, tensor want, const zigzag *z, double rounding
     return true;
 }
 
-/* Where the statistics of local position p lie in a row of heads: each piece by itself, on one rank all together. */
+/* Returns the place of local position p's statistics in a row of heads: by piece, on one rank all together. */
 static int64_t statistics_place(tensor lse, int64_t row, int64_t p)
 {
     int64_t pieces = world_ranks() > 1 ? 2 : 1, length = lse.dim[2] / pieces, rows = lse.dim[0] * lse.dim[1];
@@ -197,7 +196,7 @@ static bool statistics_agree(tensor got, tensor want, const zigzag *z, double ro
     return agree;
 }
 
-/* Rows of the whole at the local positions. */
+/* Returns the rows of the whole at the local positions. */
 static tensor local_rows(tensor whole, const zigzag *z)
 {
     tensor t = own(tensor_4d(NULL, whole.type, z->length, whole.dim[1], whole.dim[2], whole.dim[3]));
@@ -217,8 +216,8 @@ static tensor local_statistics(tensor whole, const zigzag *z)
     return t;
 }
 
-/* Flops of causal attention over the whole: half of the square, two products forward, four backward; three forwards and
- * two backwards are submitted. Every rank has an equal share. */
+/* Checks the flops of causal attention (half of the square; two products forward, four backward) for three forwards and
+ * two backwards. Every rank has an equal share. */
 static bool flops_are_balanced(const found *f, const shape *n, int ranks)
 {
     double s = (double)(2 * ranks * n->piece), product = s * s * (double)(n->b * n->heads * n->d);
@@ -232,9 +231,9 @@ static bool same_bytes(const problem *a, const problem *b)
            !memcmp(a->d_qkv.data, b->d_qkv.data, tensor_span(&a->d_qkv));
 }
 
-/* Roundings: both sides have those that validation/units/machine/operations/operations.c allows attention (24 forward,
- * 60 backward); a gradient is the sum of two calls on each rank. Narrow, each rank's sum is rounded to BF16, by half a
- * unit of it, which is taken to be at most twice the largest gradient. */
+/* Roundings: both sides have the error that validation/units/machine/operations/operations.c allows for attention (24
+ * forward, 60 backward). A gradient is the sum of two calls on each rank. With `narrow` each rank's sum is rounded to
+ * BF16, by half a unit, assumed to be at most twice the largest gradient. */
 static void check_shape(const shape *n, dtype type, bool narrow, test_group *t)
 {
     int ranks = world_ranks();
@@ -277,7 +276,7 @@ static void fp32(void **state) { check_type(F32, false); }
 static void bf16(void **state) { check_type(BF16, false); }
 static void bf16_narrow(void **state) { check_type(BF16, true); }
 
-/* Every position once; each rank's ascend; and before the positions of every rank stand equally many keys. */
+/* Every position occurs once, ascending on each rank, and every rank attends to equally many keys. */
 static void zigzag_covers(void **state)
 {
     for (int ranks = 1; ranks <= 9; ranks++) {

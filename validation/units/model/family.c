@@ -1,5 +1,5 @@
-/* Families as tables: which steps run again under every recompute policy and what is kept, stated for each; and what
- * the runner of the steps takes for granted of any family. */
+/* Families as tables: the expected recomputed steps and kept slots under every recompute policy, and the assumptions of
+ * the step runner about every family. */
 #include "model/family.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 enum { POLICIES = RECOMPUTE_ATTENTION_ELEMENTWISE + 1 };
 
-/* Names of the steps and slots that have a bit, in the table's order. */
+/* Returns the names of the steps and slots whose bit is set, in the order of the table. */
 typedef struct {
     char text[256];
 } names;
@@ -90,8 +90,8 @@ static void gpt3_runs_again_and_keeps(void **state)
     check_policies(&gpt3, expected);
 }
 
-/* FP8: products keep codes of what they read instead of it, and the same steps run again; as rows where a product runs
- * again and the step before it does not. Policies that share a line: no mask drops more than what others drop. */
+/* FP8: products keep FP8 values of their input, and the same steps run again. The values are kept as rows if a product
+ * runs again and the step before it does not. Policies share a line if their mask drops nothing more. */
 static void codes_are_kept(const family *f, recompute_mask policy, const char *values, const char *codes,
                            const char *rows)
 {
@@ -116,7 +116,7 @@ static void llama_and_grok_keep_codes(void **state)
                    " n1 o dispatched a", "");
 }
 
-/* What a step reads was made before it, by the step before it if it is gathered; what it saves is its own. */
+/* A step's input was made before it (if gathered: by the step just before it). A step saves its own output. */
 static void check_list(const step_list *l)
 {
     slot_set made = slot_bit(SLOT_INPUT);
@@ -129,7 +129,7 @@ static void check_list(const step_list *l)
     }
 }
 
-/* The runner begins a gathering in the backward of a row-parallel product: each has one, and is the only one of it. */
+/* The runner starts a gathering in the backward of a row-parallel product: each has exactly one gathering. */
 static void check_gatherings(const step_list *l)
 {
     bool wanted = false;

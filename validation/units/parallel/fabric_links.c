@@ -1,5 +1,4 @@
-/* Links of a pipeline: each numbers its own transfers, so a stage may send and receive on its four links in any order.
- */
+/* Links of a pipeline: each link numbers its own transfers, so a stage may use its four links in any order. */
 #include "machine/watch/watch.h"
 #include "parallel/mesh.h"
 #include "units/machine/fabric_ranks.h"
@@ -30,10 +29,10 @@ static int close_meshes(void **state)
 
 static bool sends(int link) { return link == LINK_FORWARD_OUT || link == LINK_BACKWARD_OUT; }
 
-/* Sizes on both sides of what MPI sends at once. */
+/* Sizes below and above MPI's eager limit. */
 static int64_t length_of(int64_t i) { return i % 3 == 0 ? 1 : i % 3 == 1 ? 100 : MOST; }
 
-/* What `sender` sends as number i on a channel, element k. */
+/* Returns element k of message i from `sender` on a channel. */
 static float value(int sender, int channel, int64_t i, int64_t k)
 {
     return (float)(sender * 1009 + channel * 101 + (int)(i % 97) * 3 + (int)(k % 7));
@@ -51,7 +50,7 @@ static void fill_in(const mesh *m, traffic *b)
                 b->x[link][i][k] = sends(link) ? value(world_rank(), (int)m->link[link].channel, i, k) : -1.0f;
 }
 
-/* all: the traffic where the machine works, [LINKS, MICROBATCHES, MOST]. */
+/* all: the traffic in the machine's memory, [LINKS, MICROBATCHES, MOST]. */
 static void submit_transfer(const test_floor *f, mesh *m, tensor all, int link, int64_t i)
 {
     group *g = &m->link[link];
@@ -73,8 +72,8 @@ static bool arrived(const mesh *m, const traffic *b)
     return right;
 }
 
-/* Receives run ahead of sends by as many transfers as the rank's number says, each link in another order among the
- * others. */
+/* Receives run ahead of sends by a number of transfers that depends on the rank. Each rank mixes its links in another
+ * order. */
 static bool traffic_is_exact(mesh *m, bool hostile, int ahead)
 {
     static traffic b;
@@ -116,8 +115,7 @@ static tensor token_at(tensor all, int way, int i)
     return tensor_flat(tensor_slice(tensor_slice(all, 0, way, 1), 1, i, 1));
 }
 
-/* More transfers than there are tags, on two links between the same ranks at once: a token of each channel goes round.
- */
+/* Sends more transfers than there are tags on two links between the same ranks: one token per channel goes round. */
 static void many_transfers(void **state)
 {
     static uint64_t token[2][MANY + 1];

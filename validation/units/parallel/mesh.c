@@ -1,4 +1,4 @@
-/* The mesh on paper: who is in a group, and which links are the same link. */
+/* The mesh on paper: the members of groups, and which links of two ranks are the same link. */
 #include "parallel/mesh.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ static mesh paper(int row, int rank)
     return m;
 }
 
-/* Ranks of the world in increasing order that have m's coordinates outside the set. */
+/* The members are the world's ranks, ascending, that share m's coordinates outside the set. */
 static void check_members(const mesh *m, const group *g, unsigned set)
 {
     int member = 0;
@@ -66,8 +66,8 @@ static void members_are_computed(void **state)
         }
 }
 
-/* What this rank calls `own`, the rank of the stage `distance` away calls `theirs`; where no stage is there, neither
- * has one. */
+/* This rank's link `own` is the link `theirs` of the stage at `distance`. Without such a stage, neither has the
+ * link. */
 static void check_link(int row, const mesh *m, mesh_link own, mesh_link theirs, int distance)
 {
     const group *link = &m->link[own];
@@ -102,7 +102,7 @@ static void links_join_neighbours(void **state)
         }
 }
 
-/* Between two ranks no two links agree in channel and direction. */
+/* Any two links between the same two ranks differ in channel or direction. */
 static void links_are_told_apart(void **state)
 {
     for (int i = 0; i < ROWS; i++) {

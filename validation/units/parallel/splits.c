@@ -1,5 +1,5 @@
-/* Splits of the world go by name: who asks for a name again gets the same one, at once or later; those in use stay
- * where others come and go. Groups over the same ranks share one, and their transfers are told apart. */
+/* Splits of the world have names: a request for the same name gets the same split, at once or later. Splits in use stay
+ * when others are made. Groups over the same ranks share a split, but their transfers are distinguished. */
 #include "machine/watch/watch.h"
 #include "parallel/mesh.h"
 #include "units/machine/fabric_ranks.h"
@@ -18,7 +18,7 @@ static mesh opened(mesh_layout layout)
     return m;
 }
 
-/* Each member in turn tells the others who it is: they are as many as `size`, and this one is the `rank`-th. */
+/* Each member in turn broadcasts its rank. Returns whether there are `size` members and this one is number `rank`. */
 static bool reaches(int handle, int first, int stride, int size, int rank)
 {
     float own = (float)world_rank(), *all = bytes_of((size_t)size * sizeof own);
@@ -34,7 +34,7 @@ static bool reaches(int handle, int first, int stride, int size, int rank)
     return right;
 }
 
-/* Colors part the ranks, keys order them (here backwards), and a negative color joins nobody. */
+/* Colors divide the ranks, keys order them (here backwards), and a rank with a negative color joins no split. */
 static void colors_and_keys(void **state)
 {
     int ranks = world_ranks(), rank = world_rank(), even = (ranks + 1) / 2;
@@ -48,7 +48,7 @@ static void colors_and_keys(void **state)
     for (int i = 0; i < 4; i++) world_release(names[i]);
 }
 
-/* A split that was given up at once and one made anew would share a number, or the same name would get another. */
+/* If a split were freed at once, a new one would reuse its number, or the same name would get another number. */
 static void kept_and_shared(void **state)
 {
     int first = world_split("kept", 0, world_rank()), again = world_split("kept", 0, world_rank());
@@ -62,7 +62,7 @@ static void kept_and_shared(void **state)
     world_release("other");
 }
 
-/* More names than there are places: each works, and what is in use is not taken. */
+/* Requests more names than there are places: each one works, and splits in use are not replaced. */
 static void places_are_taken_over(void **state)
 {
     int held = world_split("held", 0, world_rank());
@@ -80,7 +80,7 @@ static void places_are_taken_over(void **state)
     world_release("held");
 }
 
-/* Of one mesh, the groups over the same ranks; of two meshes, all groups. Another layout's are others. */
+/* Groups over the same ranks share a split, also in two meshes of one layout. Another layout has other splits. */
 static void meshes_share(void **state)
 {
     mesh a = opened(layout_of(world_ranks(), 1)), b = opened(layout_of(world_ranks(), 1)),
@@ -104,7 +104,7 @@ static void meshes_share(void **state)
 
 static float value(int rank, int channel, int round) { return (float)(rank * 3 + channel * 50 + round % 7); }
 
-/* Three groups over the same ranks, each on a queue of its own in every rank's own order. */
+/* Three groups over the same ranks, each on a separate queue, in a different order on every rank. */
 static void shared_groups_are_told_apart(void **state)
 {
     static float x[3][ROUNDS][LENGTH];

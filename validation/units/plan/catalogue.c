@@ -1,5 +1,5 @@
-/* The catalogue against the project's copy of the reference numbers: the same cells, and the printed figures follow
- * from the printed step times by the formulas. */
+/* Compares the catalogue with the project's copy of the reference numbers: the cells are the same, and the printed
+ * figures follow from the printed step times by the formulas. */
 #include "plan/catalogue/catalogue.h"
 #include "plan/catalogue/flops.h"
 #include <math.h>
@@ -93,8 +93,8 @@ static bool same(const recipe_row *r, const cell *c)
            r->step_seconds == atof(c->column[SECONDS]);
 }
 
-/* Every cell is a row, once; every row is a cell, except the smoke test, which nobody measured, and rows measured in
- * formats that xgsw lacks. */
+/* Every cell is exactly one row. Every row is a cell, except the smoke test, which was never measured, and rows
+ * measured in formats that xgsw lacks. */
 static void rows_are_the_cells(void **state)
 {
     const table *t = *state;
@@ -116,7 +116,7 @@ static void rows_are_the_cells(void **state)
     }
 }
 
-/* Degrees make the GPUs, microbatches the batch, chunks the layers. */
+/* The degrees multiply to the number of GPUs; the batch divides into microbatches, the layers into chunks. */
 static void rows_add_up(void **state)
 {
     for (int i = 0; recipe_at(i); i++) {
@@ -138,14 +138,14 @@ static void assert_close(double value, double wanted, double tolerance, const ce
         fail_msg("%s %s %s: %g, wanted %g", c->column[WORKLOAD], c->column[PRECISION], c->column[GPUS], value, wanted);
 }
 
-/* Half a unit of the last printed digit, relative to the value. */
+/* Returns half a unit of the last printed digit, relative to the value. */
 static double printed_to(const char *figure)
 {
     const char *point = strchr(figure, '.');
     return 0.5 * pow(10, point ? -(double)strlen(point + 1) : 0) / atof(figure);
 }
 
-/* Step times are printed to a hundredth of a second; flops of the MFU column to three digits. */
+/* Step times are printed to 0.01 s; the flops of the MFU column to three digits. */
 static void printed_figures_follow(void **state)
 {
     const table *t = *state;
@@ -197,7 +197,7 @@ static void the_row_is_the_next_smaller(void **state)
     assert_null(smallest("gpt5", PRECISION_BF16, 0, NULL));
 }
 
-/* The device's rows come first; without one for so few GPUs, or for the precision, those of H100 are used. */
+/* Uses the device's own rows first. If none fits the number of GPUs or the precision, uses the rows of H100. */
 static void a_device_has_its_own_rows(void **state)
 {
     static const struct {

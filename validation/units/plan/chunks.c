@@ -1,4 +1,4 @@
-/* Chunks: every layer in one chunk, in the order of the model; the ends where they belong; the recipes' cuts. */
+/* Chunks: every layer is in one chunk, in model order; embedding and loss are at the ends; the recipes' cuts. */
 #include "plan/model/chunks.h"
 #include "plan/model/shapes.h"
 #include <setjmp.h>
@@ -23,7 +23,7 @@ static void assert_chunk(const bench_case *c, int stage, int chunk, int64_t firs
     if (layers) assert_int_equal(e.first_layer, first);
 }
 
-/* Chunk by chunk through the stages, the layers follow one another from 0 to the last. */
+/* Going through the chunks stage by stage, the layers are consecutive from 0 to the last. */
 static void check_cover(const bench_case *c)
 {
     int stages = c->layout.degree[AXIS_PIPELINE], chunks = c->layout.chunks_per_stage;
@@ -59,7 +59,7 @@ static void one_stage_holds_all(void **state)
     assert_int_equal(stage_layers(&c, 0), 32);
 }
 
-/* 126 + 2 = 8 x 8 x 2: the ends take a slot each of the first and the last chunk. */
+/* 126 + 2 = 8 x 8 x 2: embedding and loss each take the place of a layer in the first and the last chunk. */
 static void llama_405b_counts_its_ends(void **state)
 {
     bench_case c = cut(126, 8, 8);
@@ -71,7 +71,7 @@ static void llama_405b_counts_its_ends(void **state)
     assert_int_equal(stage_layers(&c, 3), 16);
 }
 
-/* 30 + 2 = 4 x 8 x 1: the first chunk is the embedding alone, the last the loss alone. */
+/* 30 + 2 = 4 x 8 x 1: the first chunk is only the embedding, the last chunk only the loss. */
 static void chunks_without_layers(void **state)
 {
     bench_case c = cut(30, 4, 8);
@@ -84,7 +84,7 @@ static void chunks_without_layers(void **state)
     assert_int_equal(stage_layers(&c, 3), 7);
 }
 
-/* 82 is no multiple of 4 x 5 or 8 x 5: layers alone, 4 or 2 a chunk. */
+/* 82 is no multiple of 4 x 5 or 8 x 5: only layers are counted, 4 or 2 per chunk. */
 static void llama_70b_counts_layers_alone(void **state)
 {
     bench_case bf16 = cut(80, 4, 5), fp8 = cut(80, 8, 5);

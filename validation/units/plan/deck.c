@@ -1,4 +1,4 @@
-/* Decks that are read: titles, sections, sweeps, defaults, line ends, echo. */
+/* Valid decks: titles, sections, sweeps, defaults, line ends, echo. */
 #include "deck_source.h"
 #include "plan/catalogue/catalogue.h"
 #include "plan/keys/keys.h"
@@ -86,7 +86,7 @@ static void reads_every_kind_of_value(void **state)
     assert_int_equal(c.check, CHECK_OFF);
 }
 
-/* The later key of the table is the faster, whatever the order in the deck. */
+/* The key that is later in the table varies faster, whatever the order in the deck. */
 static void sweeps_in_table_order(void **state)
 {
     deck d =
@@ -118,7 +118,7 @@ static void takes_a_thousand_cases(void **state)
     deck_free(&d);
 }
 
-/* What FP8 scales by is used if some case of the section, or of those that it holds for, is FP8. */
+/* The FP8 scaling keys count as used if at least one case of the section (or of the sections they apply to) is FP8. */
 static void fp8_keys_count_as_used_if_some_case_is_fp8(void **state)
 {
     deck d = deck_of(TITLES "fp8_scale = exact\n[llama3.1-8b]\nprecision = bf16 fp8\n[llama3.1-8b]\n", 1);
@@ -129,7 +129,7 @@ static void fp8_keys_count_as_used_if_some_case_is_fp8(void **state)
     deck_free(&d);
 }
 
-/* printf tender-7 | sha256sum; what looks like a number stays one. */
+/* printf tender-7 | sha256sum; a seed that looks like a number is used as a number. */
 static void a_word_is_a_seed(void **state)
 {
     deck d = deck_of(TITLES "seed = tender-7 7\n[llama3.1-8b]\n", 1);
@@ -164,7 +164,7 @@ static void add_echo(key_id key, const bench_case *c, char *body, size_t size)
     snprintf(body + used, size - used, "%s = %s\n", key_at(key)->name, value);
 }
 
-/* What key_write prints, a deck may give: the same case comes out. */
+/* A deck with the output of key_write gives the same case. */
 static void echo_reads_back(void **state)
 {
     char echo[3000] = "";
@@ -190,7 +190,7 @@ static void echo_reads_back(void **state)
     assert_memory_equal(&c.layout, &again.layout, sizeof c.layout);
 }
 
-/* Every key is found under its name and is the nearest to it. */
+/* Every key is found by its name and is the nearest key to that name. */
 static void keys_are_found(void **state)
 {
     for (key_id key = 0; key < KEYS; key++) {
@@ -220,7 +220,7 @@ static size_t read_file(const char *path, char *into, size_t size)
     return length;
 }
 
-/* Each deck of inputs/reference, at the rank counts of its cells, is these cells; together they are all cells. */
+/* Each deck of inputs/reference gives exactly its cells at their rank counts; all decks together give all cells. */
 static void reference_decks_are_the_cells(void **state)
 {
     glob_t found;
@@ -253,7 +253,7 @@ static void reference_decks_are_the_cells(void **state)
     globfree(&found);
 }
 
-/* The decks that come with the program can be read on a few ranks; the recipes' on any number. */
+/* The shipped decks can be read on a few ranks, those of the recipes on any number. */
 static void shipped_decks_are_read(void **state)
 {
     glob_t found;

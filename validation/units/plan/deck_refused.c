@@ -1,5 +1,5 @@
-/* Compares what deck_read says of every deck of validation/decks/refused.list, on two ranks, with the table's lines,
- * and asks that it take well under a second of processor time. The table says how its rows are written. */
+/* Compares the refusals of deck_read, on two ranks, with every row of validation/decks/refused.list. Each must take
+ * well under a second of processor time. The list explains its own format. */
 #include "deck_source.h"
 #include <stdlib.h>
 #include <time.h>
@@ -10,7 +10,7 @@ typedef struct {
     char name[64], deck[LONGEST_ROW], said[LONGEST_ROW];
 } row;
 
-/* Writes text as bytes and returns their end: escapes are resolved; in a repetition, number replaces each #. */
+/* Writes text as bytes and returns their end. Resolves escapes. In a repetition, number replaces each #. */
 static char *write_bytes(char *to, const char *text, const char *end, int number)
 {
     while (text < end) {
@@ -30,7 +30,7 @@ static char *write_bytes(char *to, const char *text, const char *end, int number
     return to;
 }
 
-/* Writes text with its repetitions and returns the number of bytes; a zero byte follows them. */
+/* Writes text with its repetitions, plus a zero byte. Returns the number of bytes without it. */
 static size_t expand(const char *text, char *into)
 {
     char *to = into;
@@ -77,7 +77,7 @@ static void is_refused(void **state)
     free(got);
 }
 
-/* Adds a line of the table to the rows and returns how many there are. */
+/* Adds a line of the table to the rows and returns the number of rows. */
 static int take_line(row *rows, int count, char *line)
 {
     char *text = line + strspn(line, " "), *bar = strstr(line, " |");

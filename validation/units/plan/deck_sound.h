@@ -1,4 +1,4 @@
-/* Whatever a deck's bytes are, what is read of it is well formed. */
+/* Checks that the result of reading a deck is well formed, whatever the bytes of the deck. */
 #pragma once
 #include "plan/deck/deck.h"
 #include "plan/model/check_case.h"
@@ -21,7 +21,7 @@ static inline const char *case_unsound(const bench_case *c)
     return single.microbatches * single.microbatch == check.global_batch ? NULL : "the check's batch on one rank";
 }
 
-/* NULL, or what is wrong with the answer: cases or refusals, none of both; each refusal a line. */
+/* Returns NULL, or an error message unless the answer has either cases or refusals and each refusal is one line. */
 static inline const char *deck_unsound(const deck *d)
 {
     if ((d->cases == 0) != (d->messages > 0)) return "neither cases nor refusals, or both";

@@ -1,4 +1,4 @@
-/* For tests of the plan floor: a deck from a string. */
+/* For tests of src/plan: reads a deck from a string. */
 #pragma once
 #include "plan/deck/deck.h"
 #include <setjmp.h>
@@ -12,21 +12,21 @@
 
 #define TITLES "first title\nsecond title\n"
 
-/* What a run on the host of `ranks` ranks reads. */
+/* Returns the deck as a run with `ranks` ranks on the host reads it. */
 static inline deck deck_of(const char *body, int ranks)
 {
     deck_source source = { .name = "DECK", .text = body, .length = strlen(body), .ranks = ranks };
     return deck_read(&source);
 }
 
-/* What a dry run reads. */
+/* Returns the deck as a dry run reads it. */
 static inline deck dry_deck_of(const char *body, int ranks)
 {
     deck_source source = { .name = "DECK", .text = body, .length = strlen(body), .ranks = ranks, .dry_run = true };
     return deck_read(&source);
 }
 
-/* The only case of a deck without mistakes; body without titles. */
+/* Returns the only case of a deck without errors. body has no titles. */
 static inline bench_case case_of(const char *body, int ranks, bool dry_run)
 {
     char titled[8192];

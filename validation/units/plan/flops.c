@@ -1,12 +1,12 @@
-/* Every formula value of part 5 of the workloads' description, to the unit. (What is printed of the published cells
- * follows from them in catalogue.c; parameters are counted again by program/dry_run.t.) */
+/* Checks every formula value of part 5 of the description of the workloads, to the last digit. (catalogue.c checks the
+ * printed values of published cells; program/dry_run.t counts parameters again.) */
 #include "plan/catalogue/flops.h"
 #include "deck_source.h"
 #include "plan/model/params.h"
 #include "plan/model/shapes.h"
 #include <math.h>
 
-/* The recipe's shape, or a proxy of that many layers. */
+/* Returns the shape of the recipe, or of a proxy model with that many layers. */
 static model_shape shape_of(const char *workload, int64_t layers)
 {
     model_shape m = workload_find(text_of(workload))->full;
@@ -15,7 +15,7 @@ static model_shape shape_of(const char *workload, int64_t layers)
     return m;
 }
 
-/* The value as printf shows it with the format equals the text. */
+/* Asserts that the value, printed with the format, equals the text. */
 static void assert_printed(const char *format, double value, const char *wanted)
 {
     char shown[64];
@@ -23,7 +23,7 @@ static void assert_printed(const char *format, double value, const char *wanted)
     assert_string_equal(shown, wanted);
 }
 
-/* By the recipes' formulas. */
+/* Values of the recipes' formulas. */
 static void formula_values(void **state)
 {
     static const struct {
@@ -49,7 +49,7 @@ static void formula_values(void **state)
     }
 }
 
-/* Causal half attention, true projections, unpadded vocabulary, everything else as is. */
+/* Counts half of attention (causal), true projections and the unpadded vocabulary; nothing else differs. */
 static void model_formula_is_comparable(void **state)
 {
     model_shape llama = shape_of("llama3.1-8b", 0), grok = shape_of("grok1-314b", 0),
@@ -64,9 +64,9 @@ static void model_formula_is_comparable(void **state)
     assert_true(formula_flops(&gpt3_formula, &gpt3) - model_flops(&gpt3) == gpt3_missing);
 }
 
-/* inputs/bench.dat, by hand: 4 sequences of 512 tokens; 6 flops a weight; 4 layers of 3,407,872 weights of Llama,
- * 2,490,368 of Nemotron, 2,883,584 of GPT-3, 6,160,384 of Grok that a token passes; 8 heads of 64 channels that attend
- * to half the positions twice; a head of 8192 rows. */
+/* inputs/bench.dat by hand: 4 sequences of 512 tokens; 6 flops per weight; 4 layers with weights per token: Llama
+ * 3,407,872, Nemotron 2,490,368, GPT-3 2,883,584, Grok 6,160,384; 8 heads of 64 channels that attend to half the
+ * positions, twice; an output head of 8192 rows. */
 static void bench_step(void **state)
 {
     static const double flops[] = { 231928233984.0, 186831077376.0, 206158430208.0, 367219703808.0 };
@@ -105,7 +105,7 @@ static void peaks(void **state)
     assert_true(flops_per_gpu(128, 2e15, 10.0, 64) == 128 * 2e15 / 10.0 / 64);
 }
 
-/* Of llama3.1 8b at 1979 and 989 Tflop/s: 72.3 % of the recipe's flops, 81.4 % of the others, are the blocks'. */
+/* llama3.1 8b at 1979 and 989 Tflop/s: blocks have 72.3 % of the recipe's flops and 81.4 % of the model's. */
 static void ceilings(void **state)
 {
     bench_case c = case_of("[llama3.1-8b]\nsize = full\nprecision = fp8\n", 8, true);

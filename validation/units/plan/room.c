@@ -1,4 +1,4 @@
-/* How many SMs products leave free: by the layout, by what copy engines move, and as the deck says. */
+/* How many SMs products leave free: by the layout, by the transfers of copy engines, and by the deck. */
 #include "plan/model/room.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@ static transfer_room room_in(const bench_case *c, int stage, int domain)
     return room_of(c, stage, room_moved_within(&c->layout, domain));
 }
 
-/* Recipes on nodes of 8 GPUs, and where copy engines reach no other rank. */
+/* Recipes on nodes of 8 GPUs, and a case where copy engines reach no other rank. */
 static void the_rule_of_recipes(void **state)
 {
     static const struct {
@@ -54,7 +54,7 @@ static void the_rule_of_recipes(void **state)
     }
 }
 
-/* Without interleaving the first and the last stage have one neighbour. */
+/* Without interleaving, the first and the last stage have only one neighbour. */
 static void ends_of_a_pipeline_have_two_links(void **state)
 {
     bench_case c = laid_out(1, 4, 1, 1, 1);
@@ -65,7 +65,7 @@ static void ends_of_a_pipeline_have_two_links(void **state)
     assert_int_equal(room_in(&c, 3, NODE).left, 2);
 }
 
-/* transfer_sms wins; the blocks of all that may run at once fit into it. */
+/* transfer_sms overrides the rule. The blocks of all transfers that may run at once fit into it. */
 static void the_deck_wins(void **state)
 {
     static const int rows[][4] = { { 16, 1, 4, 4 }, { 8, 1, 1, 1 }, { 64, 4, 16, 16 }, { 0, 8, 16, 16 } };

@@ -1,4 +1,4 @@
-/* Schedules: textbook lists, no deadlock, makespan, bubble, memory; spoiled lists are refused. */
+/* Schedules: textbook lists, no deadlock, makespan, bubble, memory. Corrupted lists are refused. */
 #include "plan/schedule/schedule_simulate.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -88,7 +88,7 @@ static void step_free(step *s)
     free(s->list);
 }
 
-/* 4 x 4 x 4 pipelines, each under every schedule that takes its chunks; and the same with other costs. */
+/* Checks 4 x 4 x 4 pipelines, each with every schedule that allows its chunks, under three cost models. */
 static void each_pipeline(void (*check)(const bench_case *, const schedule_costs *))
 {
     static const int pipelines[] = { 2, 3, 4, 8 }, chunks[] = { 1, 2, 3, 5 }, multiples[] = { 1, 2, 3, 8 };
@@ -102,9 +102,9 @@ static void each_pipeline(void (*check)(const bench_case *, const schedule_costs
         }
 }
 
-/* Makespan and bubble, in ticks of a chunk's forward: (microbatches chunks + pipeline - 1)(f + b), of which every stage
- * waits (pipeline - 1)(f + b). Huang et al. 2019 (GPipe), section 2.3; Narayanan et al. 2021 (efficient large-scale
- * language model training), section 2.2.1 for 1F1B and 2.2.2 for interleaved: t_pb = (p - 1)(t_f + t_b) / v. */
+/* Checks makespan and bubble, in units of a chunk's forward. Makespan: (microbatches chunks + pipeline - 1)(f + b);
+ * every stage idles for (pipeline - 1)(f + b). Sources: Huang et al. 2019 (GPipe), section 2.3; Narayanan et al. 2021,
+ * section 2.2.1 for 1F1B, 2.2.2 for interleaved: t_pb = (p - 1)(t_f + t_b) / v. */
 static void check_times(const bench_case *c, const schedule_costs *costs)
 {
     step s = step_make(c);
@@ -119,8 +119,8 @@ static void check_times(const bench_case *c, const schedule_costs *costs)
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* GPipe keeps every microbatch, 1F1B those of the stages behind it and its own (both: Narayanan et al. 2021, 2.2.1),
- * interleaved its warm-up of 2 (pipeline - stage - 1) + (chunks - 1) pipeline and one. */
+/* GPipe keeps every microbatch; 1F1B keeps its own and one per later stage (Narayanan et al. 2021, 2.2.1); interleaved
+ * keeps its warm-up of 2 (pipeline - stage - 1) + (chunks - 1) pipeline, plus one. */
 static int64_t textbook_live(const bench_case *c, int stage)
 {
     int64_t stages = c->layout.degree[AXIS_PIPELINE], chunks = c->layout.chunks_per_stage;
@@ -144,7 +144,7 @@ static void check_memory(const bench_case *c, const schedule_costs *costs)
 
 static void every_schedule_takes_its_time(void **state) { each_pipeline(check_times); }
 static void every_schedule_keeps_its_memory(void **state) { each_pipeline(check_memory); }
-/* 1f1b counts of microbatches that the pipeline does not divide, down to one. */
+/* Counts 1F1B's live microbatches when the pipeline does not divide their number, down to one microbatch. */
 static void fewer_and_odd_microbatches(void **state)
 {
     for (int kind = SCHEDULE_GPIPE; kind <= SCHEDULE_1F1B; kind++)
@@ -156,7 +156,7 @@ static void fewer_and_odd_microbatches(void **state)
             }
 }
 
-/* Weights drained after the last backward take their own time and no other's. */
+/* The drain of weights after the last backward adds its own time and nothing else. */
 static void a_drain_costs_what_it_costs(void **state)
 {
     static const schedule_costs costs = { { 1, 2, 1 } };
@@ -174,7 +174,7 @@ static void a_drain_costs_what_it_costs(void **state)
     }
 }
 
-/* Simulates the spoiled lists; the mistake is the sentence. */
+/* Simulates the corrupted lists and asserts that the refusal is this sentence. */
 static void assert_refused(const bench_case *c, step *s, const char *sentence)
 {
     schedule_timing t = schedule_simulate(c, s->list, &schedule_unit_costs);
@@ -243,7 +243,7 @@ static void a_spoiled_drain_is_refused(void **state)
     assert_refused(&c, &s, "stage 0: W0.2 was not deferred");
 }
 
-/* Both lists are sound, but the chunks come in another order than they are sent. */
+/* Both lists are valid, but the chunks are expected in another order than they are sent. */
 static void a_link_carries_what_is_expected(void **state)
 {
     bench_case c = case_with(SCHEDULE_INTERLEAVED, 2, 2, 2);
@@ -260,7 +260,7 @@ static void a_deadlock_names_who_waits(void **state)
     assert_refused(&c, &s, "stuck: stage 0 at B0.0 waits for stage 1's B0.0; stage 1 at F0.1 waits for stage 0's F0.1");
 }
 
-/* All microbatches of a chunk before the next chunk: stage 0 takes chunk 1 when stage 1 has long filled its buffer. */
+/* Each chunk runs all microbatches first. Stage 0 takes chunk 1 only after stage 1 has filled its buffer. */
 static void a_full_buffer_is_a_deadlock(void **state)
 {
     enum { MICROBATCHES = 8 };
@@ -276,7 +276,7 @@ static void a_full_buffer_is_a_deadlock(void **state)
                    "stage 1 at F0.1 waits for stage 0 to receive what it sent before");
 }
 
-/* Without any one of its actions, or with any one twice, no step is one. */
+/* A step with any action missing, or any action repeated, is refused. */
 static void every_action_counts(void **state)
 {
     bench_case c = case_with(SCHEDULE_INTERLEAVED, 2, 2, 4);
@@ -309,7 +309,7 @@ static void assert_picture(const bench_case *c, const char *wanted)
     free(shown);
 }
 
-/* The whole with microbatches where that fits, else the beginning and the end. */
+/* The picture shows all microbatches if they fit, otherwise the beginning and the end. */
 static void pictures(void **state)
 {
     bench_case small = case_with(SCHEDULE_1F1B, 2, 1, 3), chunks = case_with(SCHEDULE_INTERLEAVED, 2, 2, 4),

@@ -1,4 +1,4 @@
-/* Model shapes: sizes, padding, initialization, the check model and the reference's single rank. */
+/* Model shapes: sizes, padding, initialization, the check model and the single rank of its reference. */
 #include "plan/model/shapes.h"
 #include "deck_source.h"
 #include "plan/model/check_case.h"
@@ -52,7 +52,7 @@ static double std_of(const model_shape *m, param_name name)
     return l.rule[i].std;
 }
 
-/* Llama 2: 1 / sqrt(fan-in) in every size but the check model's, embedding 1; rates by the length of the run. */
+/* Llama 2: initialization 1 / sqrt(fan-in) except in size check, embedding 1; learning rates by run length. */
 static void llama2_follows_its_recipe(void **state)
 {
     bench_case small = case_of("[llama2-70b]\nsize = small\n", 1, false),
@@ -76,7 +76,7 @@ static void llama2_follows_its_recipe(void **state)
     assert_true(std_of(&llama31.model, PARAM_DOWN) == llama31.model.output_init_std);
 }
 
-/* The other families' check models: as many heads as groups without groups, experts for every expert rank. */
+/* Check models of the other families: without groups, heads = groups; enough experts for every expert rank. */
 static void check_shape_follows_the_family(void **state)
 {
     bench_case gpt3 = case_of("[gpt3-175b]\nsize = check\ntensor = 4\n", 4, true),
@@ -129,7 +129,7 @@ static void shape_keys_override_any_size(void **state)
     assert_true(own.model.init_std == 0.01);
 }
 
-/* The check model on some meshes; layers for no pipeline. */
+/* The check model on some meshes, here without a pipeline. */
 static void check_shape_follows_the_mesh(void **state)
 {
     for (int tensor = 1; tensor <= 8; tensor *= 2) {
@@ -166,7 +166,7 @@ static void check_shape_follows_its_keys(void **state)
     assert_int_equal(g.model.kv_heads, 4);
 }
 
-/* The smallest depth that the pipeline's chunks divide, embedding and loss counted as in the case itself. */
+/* The smallest depth that the pipeline's chunks divide, with embedding and loss counted as in the case. */
 static void check_layers_follow_the_pipeline(void **state)
 {
     static const struct {
@@ -189,8 +189,8 @@ static void check_layers_follow_the_pipeline(void **state)
     }
 }
 
-/* By rows, the most of 4, 2, 1 that divides the positions; a given number falls to the next that does; the check model
- * is cut into as many. */
+/* By rows: the largest of 4, 2, 1 that divides the positions. A given number falls to the next divisor. The check model
+ * has the same number of strips. */
 static void strips_divide_the_positions(void **state)
 {
     static const struct {

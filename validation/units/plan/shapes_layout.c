@@ -1,4 +1,4 @@
-/* Whose layout and batch: one row per deck and rank count. */
+/* Checks the layout and batch that a deck gets: one row per deck and rank count. */
 #include "deck_source.h"
 
 typedef struct {
@@ -16,11 +16,11 @@ typedef struct {
 #define NEEDS(needed, there) "needs " needed " ranks, there are " there
 
 static row rows[] = {
-    /* no layout key, small: everything is data */
+    /* no layout key, small: all ranks are data ranks */
     { "small on 1", "[llama3.1-8b]\n", 1, false, 1, 1, 1, 1, 1, 1, 1, 8, 2, 2, false, NONE },
     { "small on 4", "[llama3.1-8b]\n", 4, false, 1, 1, 1, 4, 1, 1, 4, 8, 8, 2, false, NONE },
     { "small on 7", "[llama3.1-8b]\n", 7, false, 1, 1, 1, 7, 1, 1, 7, 8, 14, 2, false, NONE },
-    /* data is the rest; unused ranks sit it out */
+    /* data is the remainder; unused ranks idle */
     { "tensor 4 on 4", "[llama3.1-8b]\ntensor = 4\n", 4, false, 4, 1, 1, 1, 1, 1, 4, 8, 2, 2, false, NONE },
     { "tensor 2 on 4", "[llama3.1-8b]\ntensor = 2\n", 4, false, 2, 1, 1, 2, 1, 1, 4, 8, 4, 2, false, NONE },
     { "tensor 2 on 7", "[llama3.1-8b]\ntensor = 2\n", 7, false, 2, 1, 1, 3, 1, 1, 6, 8, 6, 2, false, NONE },
@@ -29,7 +29,7 @@ static row rows[] = {
       4, false, NONE },
     { "micro batch", "[llama3.1-8b]\ndata = 2\nmicrobatch = 3\n", 2, false, 1, 1, 1, 2, 1, 1, 2, 8, 12, 2, false,
       NONE },
-    /* more ranks than there are */
+    /* more ranks than the run has */
     { "tensor 4 data 2 on 4", "[llama3.1-8b]\ntensor = 4\ndata = 2\n", 4, false, 4, 1, 1, 2, 1, 1, 8, 8, 4, 2, false,
       NEEDS("8", "4") },
     { "tensor 4 on 2", "[llama3.1-8b]\ntensor = 4\n", 2, false, 4, 1, 1, 1, 1, 1, 4, 8, 2, 2, false, NEEDS("4", "2") },
@@ -39,7 +39,7 @@ static row rows[] = {
       "the recipe's smallest layout needs 8 ranks, there are 4" },
     { "405b, 126 layers on 64", FULL("405b") "layers = 126\n", 64, true, 8, 8, 2, 4, 1, 8, 512, 126, 256, 64, true,
       "the recipe's smallest layout needs 512 ranks, there are 64" },
-    /* rank counts between the recipe's rows, which deck.c has */
+    /* rank counts between the rows of the recipe (deck.c tests the rows) */
     { "8b on 8, fp32", FULL("8b") "precision = fp32\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, false, NONE },
     { "8b on 9", FULL("8b"), 9, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, true, NONE },
     { "8b on 12", FULL("8b"), 12, true, 1, 1, 2, 6, 1, 1, 12, 32, 192, 32, false, NONE },
@@ -48,13 +48,13 @@ static row rows[] = {
     { "405b on 48", FULL("405b"), 48, true, 8, 1, 2, 3, 1, 1, 48, 8, 96, 32, false, NONE },
     { "405b on 256", FULL("405b"), 256, true, 8, 4, 2, 4, 1, 8, 256, 62, 256, 64, false, NONE },
     { "405b on 640", FULL("405b"), 640, true, 8, 8, 2, 5, 1, 8, 640, 126, 320, 64, false, NONE },
-    /* layers selects the row of that depth */
+    /* layers selects the recipe row of this depth */
     { "405b, 8 layers on 512", FULL("405b") "layers = 8\n", 512, true, 8, 1, 2, 32, 1, 1, 512, 8, 1024, 32, false,
       NONE },
     { "405b, 30 layers on 128", FULL("405b") "layers = 30\n", 128, true, 8, 4, 2, 2, 1, 8, 128, 30, 128, 64, false,
       NONE },
     { "8b, 16 layers on 8", FULL("8b") "layers = 16\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 16, 128, 32, false, NONE },
-    /* layout keys on the full model; the recipe's batch with data or shard alone */
+    /* layout keys on the full model; the recipe's batch if only data or shard is given */
     { "8b, data 8", FULL("8b") "data = 8\n", 8, true, 1, 1, 1, 8, 1, 1, 8, 32, 128, 16, false, NONE },
     { "8b, data 8 of 16", FULL("8b") "data = 8\n", 16, true, 1, 1, 1, 8, 1, 1, 8, 32, 128, 16, false, NONE },
     { "8b, data 2", FULL("8b") "data = 2\n", 2, false, 1, 1, 1, 2, 1, 1, 2, 32, 32, 16, false, NONE },
@@ -63,7 +63,7 @@ static row rows[] = {
     { "8b, the recipe by keys", FULL("8b") "context = 2\ndata = 4\nglobal_batch = 128\n", 8, true, 1, 1, 2, 4, 1, 1, 8,
       32, 128, 32, true, NONE },
     { "405b, tensor 8 on 8", FULL("405b") "tensor = 8\n", 8, true, 8, 1, 1, 1, 1, 1, 8, 126, 2, 2, false, NONE },
-    /* other families: a batch that does not grow below 512 GPUs, depth and sequence by row, expert ranks */
+    /* other families: constant batch below 512 GPUs, depth and sequence by row, expert ranks */
     { "grok on 40", "[grok1-314b]\nsize = full\n", 40, true, 4, 1, 1, 10, 1, 1, 40, 4, 1024, 102, false,
       "expert 8 does not divide data x context, 10 with 40 ranks" },
     { "grok on 96", "[grok1-314b]\nsize = full\n", 96, true, 4, 1, 2, 12, 1, 1, 96, 8, 1024, 85, false,
@@ -75,7 +75,7 @@ static row rows[] = {
     { "grok on 64, data 16 of depth 4", "[grok1-314b]\nsize = full\nlayers = 4\n", 64, true, 4, 1, 1, 16, 1, 1, 64, 4,
       1024, 64, false, "" },
     { "grok on 768", "[grok1-314b]\nsize = full\n", 768, true, 4, 8, 2, 12, 1, 8, 768, 64, 1536, 128, false, "" },
-    /* the recipe's way of computing: nothing sharded on one data rank, its schedule, overlap */
+    /* the recipe's defaults: no sharding with one data rank, its schedule, overlap */
     { "gpt3 on 64, optimizer", "[gpt3-175b]\nsize = full\nsharding = optimizer\n", 64, true, 8, 8, 1, 1, 1, 3, 64, 96,
       128, 64, true, "" },
     { "gpt3 on 64, none", "[gpt3-175b]\nsize = full\nsharding = none\n", 64, true, 8, 8, 1, 1, 1, 3, 64, 96, 128, 64,
@@ -126,7 +126,6 @@ static void is_laid_out(void **state)
     assert_string_equal(c.skipped, r->skipped);
 }
 
-/* In a dry run the axes to come are compared like the others. */
 static void refuses_what_contradicts_in_a_dry_run(void **state)
 {
     static const char *const decks[][2] = {
@@ -162,7 +161,7 @@ static void cuda_runs_where_it_can(void **state)
     assert_int_equal(d.messages, 0);
     assert_int_equal(d.item[0].backend, BACKEND_CUDA);
     assert_int_equal(d.cases, 2);
-    assert_int_equal(d.item[0].stands_for, 2); /* auto and cuda do the same run */
+    assert_int_equal(d.item[0].stands_for, 2); /* auto and cuda give the same run */
     assert_int_equal(d.item[1].backend, BACKEND_HOST);
     assert_string_equal(d.item[0].backend_reason, "every rank has a GPU");
     assert_string_equal(d.item[1].backend_reason, "the deck says so");
@@ -184,7 +183,7 @@ static void else_auto_takes_the_host_and_says_why(void **state)
     deck_free(&d);
 }
 
-/* Shared GPUs count only where the deck allows it: auto takes the host, cuda is refused. */
+/* Shared GPUs count only if the deck allows it; otherwise auto takes the host and cuda is refused. */
 static void shared_devices_are_asked_for(void **state)
 {
     static const char autos[] = TITLES "[llama3.1-8b]\nbackend = auto\nshare_devices = no yes\n";

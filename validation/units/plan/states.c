@@ -1,5 +1,5 @@
-/* What each rank holds, against the table of parameters and by hand. That all ranks' flops and parameters are the
- * model's is held by units/bench/dry_run_ranks.c, and for every cell of the recipes by program/dry_run.t. */
+/* Compares the memory of each rank with the table of parameters and with values by hand. (units/bench/dry_run_ranks.c
+ * and program/dry_run.t check that the ranks' flops and parameters add up to the model's.) */
 #include "deck_source.h"
 #include "model/param.h"
 #include "plan/model/rank_share.h"
@@ -10,8 +10,8 @@ static void is_near(size_t found, int64_t expected, int64_t padding)
     if (llabs((long long)found - expected) > padding) fail_msg("%zu bytes, %lld by hand", found, (long long)expected);
 }
 
-/* Bytes of the first rank of a stage, as the table of parameters lays them out: it rounds each bucket up to 32 elements
- * for every owner of every part, and each of a bucket's arrays up to 64 bytes. */
+/* Checks the bytes of the first rank of a stage. The table of parameters rounds each bucket up to 32 elements per owner
+ * and part, and each array of a bucket up to 64 bytes. */
 static void expect_states(const bench_case *c, int stage, int64_t weights, int64_t gradients, int64_t optimizer)
 {
     mesh m;
@@ -29,8 +29,8 @@ static void expect_states(const bench_case *c, int stage, int64_t weights, int64
     mesh_close(&m);
 }
 
-/* By hand: a middle stage of grok (8 layers, one of 8 experts) and a 64th of llama 2, whose gains are whole on each
- * rank but for the optimizer. Its gradients are FP32, and the sums over tensor ranks need no others. */
+/* By hand: a middle stage of grok (8 layers, one of 8 experts), and 1/64 of llama 2, where each rank holds all gains,
+ * but only a part of their optimizer state. FP32 gradients need no second copy for sums over tensor ranks. */
 static void states_by_hand(void **state)
 {
     bench_case grok = case_of("[grok1-314b]\nsize = full\n", 512, true),
@@ -42,7 +42,7 @@ static void states_by_hand(void **state)
     expect_states(&llama2, 0, 2 * (part + gains), 4 * (part + gains), 12 * part);
 }
 
-/* By hand: FP8 nemotron has a BF16 master of its FP8 weights alone, which lie there twice; 12 layers a stage, FP32
+/* By hand: FP8 nemotron has a BF16 master only for its FP8 weights, which are stored twice. 12 layers per stage, FP32
  * embedding, BF16 norms, BF16 gradients with FP32 sums of the norms, two data ranks. */
 static void masters_by_hand(void **state)
 {
@@ -54,8 +54,8 @@ static void masters_by_hand(void **state)
                   (6 * matrices + 4 * (norms + table)) / 2);
 }
 
-/* By hand: GPT-3's gradients are FP32 and need no sums beside them. The last stage's gradient of the tied table is
- * received; a stage that uses the table twice has two. */
+/* By hand: GPT-3's gradients are FP32 and need no separate sums. The last stage receives the gradient of the tied
+ * table; a stage that uses the table twice has two. */
 static void gradients_by_hand(void **state)
 {
     bench_case whole = case_of("[gpt3-175b]\nsize = full\n", 64, true),
@@ -68,8 +68,7 @@ static void gradients_by_hand(void **state)
 
 enum { MOST_ELEMENTS = 1 << 20 };
 
-/* How often the ranks that speak own each element of the model; rows lie one behind another, by their logical number.
- */
+/* Counts how often the active ranks own each element of the model. Elements are numbered by logical row. */
 static void count_owned(const bench_case *c, int rank, unsigned char *times, int64_t *elements)
 {
     mesh m;
@@ -91,7 +90,7 @@ static void count_owned(const bench_case *c, int rank, unsigned char *times, int
     mesh_close(&m);
 }
 
-/* Over all ranks of a mesh the runs of what they own are the whole model, each element once. */
+/* Over all ranks of a mesh, the owned runs cover the whole model, each element once. */
 static void owned_once(void **state)
 {
     static const char *const spread[] = { "data = 3\nsharding = none", "data = 3\nsharding = optimizer",

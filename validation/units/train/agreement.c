@@ -1,12 +1,11 @@
 /* Agreement of layouts with one rank (agreement.h): losses per sequence, gradients of the first and the fourth step,
- * weights and norms within the limits of bench/check/check.c; no hazard; gathered weights are the owners'. Of a list,
- * layouts of as many ranks as there are or fewer, a third of them by turns of the day, and others of every family,
- * drawn by the day's seed and in hostile order; `long` takes the whole list and draws more. XGSW_TEST_SEED is another
- * seed. */
+ * weights and norms within the limits of bench/check/check.c; no hazard; gathered weights equal the owners'. Runs a
+ * third of a list (by the day) for at most the ranks of the world, and random layouts of every family in hostile order.
+ * `long` runs the whole list and draws more. XGSW_TEST_SEED sets the seed. */
 #include "drawn.h"
 
 enum { STEPS = 4, DRAWN = 1, DRAWN_LONG = 20 };
-/* One rank has the capacity groups of the layout. */
+/* The one rank uses the capacity groups of the layout. */
 static void agree(const bench_case *c, const bench_case *alone, training how, const char *keys)
 {
     spreads found = no_spread;
@@ -21,8 +20,8 @@ static void agree(const bench_case *c, const bench_case *alone, training how, co
 
 /* ---- a list ---- */
 
-/* Every kind of cut, with precisions, masks, shardings and strips dealt out among them; odd numbers of microbatches,
- * and single ones; vocabularies of which the last tensor ranks hold nothing but padding. */
+/* Every kind of cut, combined with varying precisions, masks, shardings and strips; odd and single microbatches;
+ * vocabularies whose last tensor ranks hold only padding. */
 static const struct {
     const char *workload, *keys;
 } chosen[] = {
@@ -92,7 +91,7 @@ static void chosen_layouts(void **state)
     }
 }
 
-/* Rows beyond what is chosen are zero: a capacity that drops nothing is none, but for the order of sums over them. */
+/* Rows beyond the chosen ones are zero: a capacity that drops nothing changes only the order of sums over rows. */
 static void nothing_dropped(void **state)
 {
     static const char *const list[] = { "precision = fp32; expert = 2; tensor = 2; context = 2; capacity = 3",

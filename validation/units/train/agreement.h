@@ -1,7 +1,7 @@
-/* Agreement of a case with one rank: how far losses per sequence, gradients of the first and the last step, weights and
- * norms are apart, in units of the limits of bench/check/check.h. Of a mixture of experts every choice is by the rule;
- * where one differs from the one rank's, the one rank is trained once more with the case's choices, each of which its
- * own logits would have made but for the calibrated margin; likewise with the scales of FP8. */
+/* Agreement of a case with one rank: distances of losses per sequence, gradients of the first and the last step,
+ * weights and norms, relative to the limits of bench/check/check.h. Every choice of experts must follow the rule. If a
+ * choice differs from the one rank's, the one rank is trained again with the case's choices, which must be within the
+ * calibrated margin of its own logits. FP8 scales are treated alike. */
 #pragma once
 #include "bench/check/check.h"
 #include "plan/catalogue/catalogue.h"
@@ -10,7 +10,7 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-/* Distances from one reference; where: of the first gradient; choices that differ from its own. */
+/* Distances from one reference. where: of the first gradient. Number of choices that differ. */
 typedef struct {
     check_limits found;
     double norm;
@@ -22,9 +22,9 @@ typedef struct {
 } spreads;
 static const spreads no_spread = { { { .norm = 0.0 }, { .norm = 0.0 } } };
 
-/* What a small case takes of check models (plan/model/shapes.c), whose limits are held here: a tied table's std, since
- * one of 1 makes logits of spread sqrt(hidden), whose rounding to BF16 alone moves a loss by 1e-3; few learned
- * positions; and that they keep what routers decide. */
+/* Settings that a small case takes from check models (plan/model/shapes.c), because their limits apply: the std of a
+ * tied table (with 1, logits spread by sqrt(hidden), and their BF16 rounding alone moves a loss by 1e-3), few learned
+ * positions, and recorded router choices. */
 static inline void init_as_checked(bench_case *c)
 {
     if (c->model.experts) c->size = SIZE_CHECK;
@@ -74,8 +74,8 @@ static inline void raise_spread(spread *to, const spread *s)
     to->flips += s->flips;
 }
 
-/* The largest of a spread over its limit. Weights without masters are not held to FP32's (bench/check/check.c). The one
- * rank need not round as the case's tensor ranks do: the limits are those of GPUs, whose sums differ from it too. */
+/* Returns the largest ratio of spread to limit. Weights without masters are not compared with FP32
+ * (bench/check/check.c). The one rank need not round like tensor ranks: the limits allow for GPUs. */
 static inline double spread_in_limits(const spread *s, const bench_case *c, bool against_fp32)
 {
     storage_rule kept = storage_of(c);
@@ -93,14 +93,14 @@ static inline double spread_in_limits(const spread *s, const bench_case *c, bool
 
 /* ---- one rank ---- */
 
-/* Of the same precision, then FP32 if that is another. */
+/* References of the same precision and, if that is not FP32, of FP32. */
 typedef struct {
     int count;
     bench_case given[2];
     trained of[2];
 } references;
 
-/* alone: of one rank, a sequence a microbatch. */
+/* alone: one rank, one sequence per microbatch. */
 static inline void references_train(references *r, const bench_case *alone, int64_t steps)
 {
     r->count = alone->precision == PRECISION_FP32 ? 1 : 2;
@@ -116,7 +116,7 @@ static inline void references_close(references *r)
     for (int i = 0; i < r->count; i++) trained_close(&r->of[i]);
 }
 
-/* One rank with the capacity groups of the case's layout. With a capacity, of a sequence a microbatch. */
+/* Returns the case on one rank with the layout's capacity groups. With a capacity, one sequence per microbatch. */
 static inline bench_case alone_of(const bench_case *c)
 {
     bench_case alone = single_rank_case(c, false);
@@ -125,7 +125,7 @@ static inline bench_case alone_of(const bench_case *c)
     return alone;
 }
 
-/* Choices, and scales where `one` has any. */
+/* Compares choices, and scales if `one` has any. */
 static inline bool same_decisions(const trained *x, const trained *one)
 {
     size_t choices = x->choices ? (size_t)(x->steps * x->sequences * x->of_sequence) : 0;
@@ -133,7 +133,7 @@ static inline bool same_decisions(const trained *x, const trained *one)
            !memcmp(x->scale, one->scale, (size_t)(one->steps * one->tensors) * sizeof *x->scale);
 }
 
-/* One rank that takes the choices and the scales of x. */
+/* Trains one rank with the choices and the scales of x. */
 static inline void train_following(trained *one, const bench_case *alone, const trained *x)
 {
     bench_case c = *alone;
@@ -156,7 +156,7 @@ static inline void compare_with(spreads *worst, int i, const trained *x, const r
     if (!alike) trained_close(&following);
 }
 
-/* What holds of every run, without another. */
+/* Asserts properties of every run that need no reference. */
 static inline void hold_alone(const trained *x)
 {
     if (x->hazard[0]) fprintf(stderr, "# rank %d: %s\n", world_rank(), x->hazard);
@@ -165,7 +165,7 @@ static inline void hold_alone(const trained *x)
     assert_true(losses_are_positive(x));
 }
 
-/* Trains the case and raises `worst` to its distances. */
+/* Trains the case and updates the largest distances in `worst`. */
 static inline void compare_case(spreads *worst, const bench_case *c, training how, const references *r)
 {
     trained x;
@@ -176,7 +176,7 @@ static inline void compare_case(spreads *worst, const bench_case *c, training ho
     trained_close(&x);
 }
 
-/* ---- what is said ---- */
+/* ---- output ---- */
 
 static inline void print_spread(const bench_case *c, const char *what, const spreads *all, int i)
 {

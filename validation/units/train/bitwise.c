@@ -1,7 +1,7 @@
-/* Equality of bits where it is promised: losses, norms, gradients and weights when only the recompute mask, the
- * sharding, overlap, the schedule, the number of stages and chunks, the deferral of the head's weight gradient, the
- * order of execution or the checks of the machine change, and when shard ranks stand for data ranks. Different degrees
- * of data, context or tensor parallelism, and of strips, add in another order and are not compared here. */
+/* Bitwise equality of losses, norms, gradients and weights where it is promised. These keys change no bit: recompute
+ * mask, sharding, overlap, schedule, stages and chunks, deferral of the head's weight gradient, execution order, checks
+ * of the machine, and shard ranks in place of data ranks. Other degrees of data, context or tensor parallelism, and of
+ * strips, add in another order and are not compared. */
 #include "trained.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@ static const char llama3[] = "llama3.1-70b", nemotron4[] = "nemotron4-340b", gpt
 static const char *const precisions[] = { "fp32", "bf16", "fp8" };
 enum { PRECISIONS = sizeof precisions / sizeof *precisions, FP8 = 2 };
 
-/* FP8 multiplies no fewer than 16 numbers on a rank. */
+/* FP8 needs wider layers: products need at least 16 terms on each rank. */
 static bench_case case_for(const char *workload, const char *precision, const char *keys)
 {
     char text[TRAINED_DECK], all[TRAINED_DECK / 2];
@@ -50,7 +50,7 @@ static void same(const trained *want, const bench_case *c, training how, const c
 
 /* ---- keys that change no bit ---- */
 
-/* Of each list the first is what the others are compared with. */
+/* The other entries of each list are compared with the first. */
 static const char *const masks[] = { "recompute = none",
                                      "recompute = none",
                                      "recompute = attention",
@@ -63,7 +63,7 @@ static const char *const masks[] = { "recompute = none",
 static const char *const overlaps[] = { "overlap = on", "overlap = off", "weight_gradient_queue = off",
                                         "overlap = off; weight_gradient_queue = off; recompute = layer", NULL };
 static const char *const shardings[] = { "sharding = none", "sharding = optimizer", NULL };
-/* A stage's sums run over the same elements in the same order: microbatches in theirs, then data ranks in theirs. */
+/* A stage sums the same elements in the same order: microbatches in order, then data ranks in order. */
 static const char *const stages[] = { "pipeline = 1",
                                       "pipeline = 1; schedule = gpipe",
                                       "pipeline = 2; schedule = gpipe",
@@ -75,11 +75,11 @@ static const char *const stages[] = { "pipeline = 1",
 static const char *const four_stages[] = { "pipeline = 1", "pipeline = 4; schedule = gpipe; recompute = attention",
                                            "pipeline = 4; schedule = 1f1b",
                                            "pipeline = 4; schedule = 1f1b; recompute = layer", NULL };
-/* Six layers: the first chunk holds nothing but the embedding, the last nothing but the loss. */
+/* Six layers: the first chunk holds only the embedding, the last chunk only the loss. */
 static const char *const empty_ends[] = { "pipeline = 1", "pipeline = 2; chunks_per_stage = 4; recompute = layer",
                                           "pipeline = 4; chunks_per_stage = 2; recompute = attention",
                                           "pipeline = 8; schedule = gpipe", NULL };
-/* Of one microbatch the sum over the ranks is the step's, whoever keeps it. */
+/* With one microbatch, the sum over the ranks is that of the step, whichever rank stores it. */
 static const char *const four_parts[] = { "data = 4; sharding = optimizer", "shard = 4", NULL };
 static const char *const two_parts[] = { "data = 2", "shard = 2", NULL };
 
@@ -151,13 +151,13 @@ static const promise promises[] = {
 };
 enum { PROMISES = sizeof promises / sizeof *promises };
 
-/* GPT-3's gradients of BF16 weights are FP32, and a microbatch's that travels to its shard is BF16. */
+/* GPT-3's gradients of BF16 weights are FP32, but a microbatch's gradient travels to its shard in BF16. */
 static bool is_promised(const promise *p, int precision)
 {
     return precision == 0 || p->workload != gpt3_175b || p->ways != four_parts;
 }
 
-/* Of a row one precision by turns, FP8 seldom, and of its ways every fourth; `long`: all. */
+/* Runs one precision per row in turn, FP8 rarely, and every fourth of its variants; `long` runs all. */
 static bool is_due(int row, int precision)
 {
     int turn = row % 6 == 5 ? FP8 : row % 2;
@@ -165,8 +165,8 @@ static bool is_due(int row, int precision)
 }
 static bool is_way_due(int row, int way, int ways) { return test_is_long() || ways < 3 || (row + way) % 4 == 0; }
 
-/* In hostile order, or with its access lists proved (operands that are only written are NaN before, what is only read
- * is compared after), or both. */
+/* Runs in hostile order, with proof of access lists (write-only operands are NaN before, read-only operands are
+ * compared after), or with both. */
 static void keep_promise(int row, const char *precision)
 {
     const promise *p = &promises[row];
@@ -195,9 +195,9 @@ static void keys_that_change_no_bit(void **state)
                 keep_promise(row, precisions[precision]);
 }
 
-/* ---- what no key changes ---- */
+/* ---- independent of keys ---- */
 
-/* 24 microbatches a rank: the last 22, as by itself, none, one and all are deferred. */
+/* 24 microbatches per rank; defers the last 22 (default), none, one and all. */
 static void deferral(void **state)
 {
     static const char *const ways[] = { "pipeline = 2", "pipeline = 2; chunks_per_stage = 2; recompute = layer",
@@ -221,7 +221,7 @@ static void deferral(void **state)
     }
 }
 
-/* Queue heads in random order: the same order on every rank, and another on each. */
+/* Takes queue heads in random order: the same order on every rank, then another order on each rank. */
 static void hostile_order(void **state)
 {
     static const promise list[] = {
@@ -252,8 +252,8 @@ static void hostile_order(void **state)
         }
 }
 
-/* Rows of padding give the same losses, bit for bit. They lengthen a sum of the backward pass by zeros, which a library
- * may add in another order. */
+/* Padding rows leave the losses bitwise equal. They add zeros to a sum of the backward pass, which a library may add in
+ * another order. */
 static void padding(void **state)
 {
     (void)state;
@@ -273,7 +273,7 @@ static void padding(void **state)
     }
 }
 
-/* Where the gradients are the same bits the norm is, however they are cut: data and tensor ranks hold other parts. */
+/* If gradients are bitwise equal, so is the norm, although data and tensor ranks hold other parts. */
 static void norm(void **state)
 {
     (void)state;

@@ -1,12 +1,12 @@
-/* A checkpoint that one layout saves and another loads, of drawn pairs of layouts: weights, moments, the history of FP8
- * and the scales are bit for bit those that were saved. The layout that saved goes on with the same bits as if it had
- * never stopped; another one as two layouts agree. `long` draws five times as many. */
+/* One layout saves a checkpoint and another loads it, for random pairs of layouts. Weights, moments, FP8 history and
+ * scales are bitwise those saved. If the same layout continues, it gives the same bits as without a stop; another
+ * layout agrees within the limits. `long` draws five times as many pairs. */
 #include "bench/checkpoint/checkpoint.h"
 #include "drawn.h"
 
 enum { PAIRS = 8, PAIRS_LONG = 40, SAVED_AT = 2, STEPS = 4 };
 
-/* ---- what a checkpoint has to bring back ---- */
+/* ---- the state that a checkpoint must restore ---- */
 
 typedef struct {
     double *of[3], *scale;
@@ -17,7 +17,7 @@ typedef struct {
 static tensor first_moment(const bucket *b) { return b->first; }
 static tensor second_moment(const bucket *b) { return b->second; }
 
-/* All ranks' share, and rank 0's history and scales of FP8. Collective over the world. */
+/* Collects all ranks' shares, and rank 0's FP8 history and scales. Collective over the world. */
 static whole_state state_now(const trained *r, trainer *t)
 {
     static tensor (*const shard[])(const bucket *) = { master_shard, first_moment, second_moment };
@@ -54,7 +54,7 @@ static void state_free(whole_state *s)
 
 /* ---- one pair ---- */
 
-/* Trains all steps, and saves on the way. */
+/* Trains all steps and saves one checkpoint on the way. */
 static whole_state train_and_save(trained *r, bench_case *c, const char *folder)
 {
     trainer t;
@@ -77,7 +77,7 @@ static whole_state train_and_save(trained *r, bench_case *c, const char *folder)
     return saved;
 }
 
-/* Loads, and trains the other steps. */
+/* Loads the checkpoint and trains the remaining steps. */
 static void load_and_train(trained *r, bench_case *c, const char *folder, const whole_state *saved)
 {
     trainer t;
@@ -106,8 +106,8 @@ static int64_t differences_after(const trained *a, const trained *b)
     return count;
 }
 
-/* Each of two layouts is within the limit of one rank (agreement.c), so they are within twice the limit of each other.
- * Experts of different groups drop different choices: their losses are not compared. */
+/* Each layout is within the limit of one rank (agreement.c), so two layouts are within twice the limit of each other.
+ * Losses with different expert groups are not compared, because other choices are dropped. */
 static void hold_near(const trained *a, const trained *b, const bench_case *c)
 {
     bench_case on_gpu = *c;
@@ -138,7 +138,7 @@ static void pair(bench_case a, bench_case b, const char *keys, const char *other
 
 /* ---- pairs ---- */
 
-/* Draws until the model, the precision and the batch are those of `a`. */
+/* Draws until the model, the precision and the batch equal those of `a`. */
 static bench_case draw_other(source *s, const bench_case *a, char keys[KEY_BYTES])
 {
     for (;;) {
@@ -152,7 +152,7 @@ static bench_case draw_other(source *s, const bench_case *a, char keys[KEY_BYTES
     }
 }
 
-/* The emulator is slow. */
+/* The emulator is slow, so fewer pairs run there. */
 static bool is_quick(void) { return tests_cuda() && !test_is_long(); }
 
 static void drawn_pairs(void **state)
@@ -171,7 +171,7 @@ static void drawn_pairs(void **state)
     }
 }
 
-/* What is not drawn: FP8 of experts, and with scales of the microbatch. */
+/* Cases that are never drawn: FP8 with experts, and FP8 with scales per microbatch. */
 static void fp8_pairs(void **state)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* Small cases of every family: of keys that a test gives, and drawn at random. */
+/* Small cases of every family: from given keys, or drawn at random. */
 #pragma once
 #include "agreement.h"
 #include "base/random.h"
@@ -7,7 +7,7 @@ enum { KEY_BYTES = 512, RANKS = 8 };
 static const char llama3[] = "llama3.1-70b", llama2[] = "llama2-70b", nemotron4[] = "nemotron4-340b",
                   gpt3_175b[] = "gpt3-175b", grok1[] = "grok1-314b";
 
-/* Keys that none of the tests gives. */
+/* Adds the keys that no test gives. */
 static inline void write_deck(char text[TRAINED_DECK], const char *workload, const char *keys)
 {
     char all[KEY_BYTES + 64];
@@ -27,7 +27,7 @@ static inline bench_case case_for(const char *workload, const char *keys)
     return c;
 }
 
-/* Draws are words of philox: counter { draw }, keys seed and the workload's name. */
+/* Draws are words of philox: counter { draw }, keys are the seed and the workload's name. */
 typedef struct {
     const char *workload;
     uint32_t seed, drawn;
@@ -42,8 +42,8 @@ static inline int draw(source *s, int below)
 #define DRAW_WORD(s, ...)                                                                                              \
     ((const char *const[]){ __VA_ARGS__ })[draw(s, sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *))]
 
-/* Keys that may contradict one another. Experts have no FP8 here (units/train/fp8_layouts.c has it), since the one rank
- * makes its first scales by its own choices. */
+/* Draws keys that may contradict each other. Experts are never FP8 here (see units/train/fp8_layouts.c), because the
+ * one rank would calibrate its first scales with its own choices. */
 static inline void draw_keys(source *s, char keys[KEY_BYTES])
 {
     bool experts = s->workload == grok1;
@@ -64,8 +64,8 @@ static inline void draw_keys(source *s, char keys[KEY_BYTES])
         snprintf(keys + used, KEY_BYTES - (size_t)used, "; expert = %d; capacity = %s", 1 << draw(s, 3), capacity);
 }
 
-/* Draws until a deck is legal and fits the world. No key says how many weight gradients of the head wait for the drain.
- * One rank takes a sequence a microbatch, so with a capacity the layout does, too. */
+/* Draws until a deck is legal and fits the world. The number of deferred head weight gradients stays the default. The
+ * one rank has one sequence per microbatch, so with a capacity the layout has, too. */
 static inline bench_case draw_layout(source *s, char keys[KEY_BYTES])
 {
     for (;;) {

@@ -1,5 +1,5 @@
-/* Compares training curves and first gradients with those of the independent float64 program (validation/float64/),
- * in FP32, on one rank and on two. make has that program write them to build/float64/. */
+/* Compares training curves and first gradients with the independent float64 program (validation/float64/), in FP32, on
+ * one rank and on two. make runs that program to write build/float64/. */
 #include "trained.h"
 #include <math.h>
 #include <setjmp.h>
@@ -53,7 +53,7 @@ static curve read_curve(const char *path)
     return c;
 }
 
-/* The float64 gradient in the order of the parameter table; beyond the file's end it is zero. */
+/* Reads the float64 gradient in the order of the parameter table. Elements missing at the end of the file are zero. */
 static double *gradient_of(const trained *t, const curve *c, const char *path)
 {
     size_t length;
@@ -76,10 +76,10 @@ static double *gradient_of(const trained *t, const curve *c, const char *path)
 
 typedef struct {
     int ranks;
-    const char *deck, *layout; /* keys beside the deck's, with a semicolon between two */
+    const char *deck, *layout; /* layout: keys besides the deck's, separated by semicolons */
 } comparison;
 
-/* Of losses and balance losses over the first steps, relative. */
+/* Returns the largest relative error of losses and balance losses over the first steps. */
 static double curve_error(const trained *t, const curve *want, int64_t steps)
 {
     double worst = 0.0;
@@ -102,8 +102,8 @@ static bench_case case_compared(const comparison *what)
     return case_of(text, what->ranks);
 }
 
-/* Issue 4: 1e-6 and 1e-5 at the first step, 1e-5 over ten. What is dropped is counted exactly: the curves' choices are
- * decided by margins a hundred times what FP32 rounds. */
+/* Issue 4: 1e-6 and 1e-5 at the first step, 1e-5 over ten steps. The dropped count must be exact: choices in these
+ * curves have margins a hundred times the rounding of FP32. */
 static void assert_same(const trained *t, const curve *want, const double *gradient, const comparison *what)
 {
     const char *where = "";

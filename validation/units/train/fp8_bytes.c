@@ -1,14 +1,14 @@
-/* What FP8 adds to a layer of llama3.1-8b on one of eight GPUs, on paper: bytes of the operands of everything but
- * products, FP8's less BF16's, are the conversions and transposed copies that no BF16 step has. A layer is two layers
- * less one; the optimizer's weights become codes once a step, not once a microbatch, and are told apart. Beside the
- * tally: on GPUs the codes of both norms, and of one norm's backward, are a second kernel, which reads what the first
+/* The bytes that FP8 adds to a layer of llama3.1-8b on one of eight GPUs, on paper. For all operations but products,
+ * FP8's bytes minus BF16's are the conversions and transposed copies. A layer is a two-layer model minus a one-layer
+ * model. Weights are converted once per step, not per microbatch, so they are separate. The tally omits one thing: on
+ * GPUs the FP8 values of both norms, and of one norm's backward, take a second kernel, which reads what the first
  * wrote. */
 #include "trained.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
 
-/* Of a layer's bytes in BF16. */
+/* Relative to a layer's bytes in BF16. */
 static const double LIMIT = 0.06;
 static const double READ_AGAIN = 3.0 * 8192 * 4096 * sizeof(uint16_t);
 
@@ -30,7 +30,7 @@ static tally tally_of(const char *precision, int layers, int microbatches)
     return t;
 }
 
-/* Of a layer and microbatch, and of a layer's weights once a step. */
+/* Bytes per layer and microbatch, and per layer for weights once a step. */
 typedef struct {
     double products, others, quantize, transpose, weights;
 } layer_bytes;
@@ -38,7 +38,7 @@ typedef struct {
 static bool multiplies(int kind) { return kind == OP_MATMUL || kind == OP_GROUPED_MATMUL; }
 static bool is_of_step(int kind) { return kind == OP_ADAMW || kind == OP_SQUARE_SUM || op_is_transfer((op_kind)kind); }
 
-/* Of each kind: what a second layer adds, and of that what a second microbatch does. */
+/* For each kind: the bytes of the second layer, and how many of these the second microbatch adds. */
 static layer_bytes layer_of(const char *precision)
 {
     tally of[2][2];

@@ -1,10 +1,9 @@
-/* FP8 on many layouts of every family: the same numbers. Where only recompute, the schedule or the number of stages
- * differ, all losses, gradients, weights and scales are those of one rank, bit for bit; where data or shard ranks
- * differ, the scales of the first step are; else the scale of a first step may be a factor of two apart where the
- * reference's largest / amax is near a power of two. One rank is then trained with the run's scales: its losses of all
- * steps are within 5e-3. Its own scales of later steps are a factor of two apart at most: weights drift, for Adam's
- * first steps follow the signs of gradients, and one element's largest magnitude with them. Of current scaling nothing
- * is handed over, and the rank's own losses are. */
+/* FP8 in many layouts of every family. If only recompute, schedule or stages differ, losses, gradients, weights and
+ * scales are bitwise those of one rank. If data or shard ranks differ, the scales of the first step are. Otherwise a
+ * scale of the first step may differ by a factor of two if the reference's largest / amax is near a power of two. One
+ * rank is then trained with the run's scales: all its losses agree within 5e-3. Its own scales in later steps differ by
+ * at most a factor of two, because weights drift: Adam's first steps follow gradient signs. With current scaling no
+ * scales are passed on, and the rank's own losses are compared. */
 #include "trained.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,8 +13,8 @@ enum { STEPS = 20, DECK = 1024, FAMILIES = 5, RANKS = 8 };
 static const char *const workloads[FAMILIES] = { "llama3.1-8b", "llama2-70b", "nemotron4-340b", "grok1-314b",
                                                  "gpt3-175b" };
 static const double LOSS_LIMIT = 5e-3;
-/* How far the reference's largest / amax may be from a power of two in the first step. An exact scale is as far from
- * the reference's as one element of a BF16 gradient is, 2e-2 (bench/check/check_limits.c). */
+/* Allowed distance of the reference's largest / amax from a power of two in the first step. An exact scale may be off
+ * as far as an element of a BF16 gradient: 2e-2 (bench/check/check_limits.c). */
 static double limit_of_scales(const bench_case *c)
 {
     return c->model.experts ? routed_alone : c->fp8_scale == FP8_EXACT ? 0x1p-5 : 0x1p-6;
@@ -80,7 +79,7 @@ static double largest_difference(const trained *a, const trained *b)
     return largest;
 }
 
-/* The whole batch by one rank, whose experts' rows compete as the layout's do. */
+/* The whole batch on one rank, with the capacity groups of the layout. */
 static bench_case alone(const bench_case *c)
 {
     bench_case one = single_rank_case(c, false);
@@ -119,7 +118,7 @@ static void hold(const bench_case *c, const layout *l)
     trained_close(&given);
 }
 
-/* In make check every family takes a layout of so many, another one each; all go with exact scales in check-long. */
+/* In make check each family runs one of `of` layouts; check-long runs all, also with exact scales. */
 static void all(const char *scaling, int of)
 {
     int step = test_is_long() ? 1 : of;
@@ -152,7 +151,7 @@ static void current_exact(void **state)
     if (test_is_long()) all("fp8_scaling = current\nfp8_scale = exact", 1);
 }
 
-/* Scales that are given make other codes, of the same weights. */
+/* Other scales give other FP8 values of the same weights. */
 static void codes_follow_given_scales(void **state)
 {
     (void)state;

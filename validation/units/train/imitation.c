@@ -1,12 +1,12 @@
-/* The reference of the run's precision rounds as the run does: of one rank that imitates a layout's tensor and context
- * ranks the first step has the layout's losses. Without the imitation it has not. */
+/* The reference rounds as the run does: one rank that imitates the tensor and context ranks of a layout has the
+ * layout's losses in the first step. Without the imitation it does not. */
 #include "agreement.h"
 
 enum { RANKS = 4, DECK = 1024 };
 /* Losses are summed in double over 64 positions in another order: 64 roundings of 2^-53. */
 static const double SAME_LOSS = 64 * 0x1p-53;
-/* What is left of the gradients: a context rank's is rounded to BF16 before it is added, by half a unit of 2^-8. Four
- * such roundings; seen: 3.5e-3 with the imitation, 1.1e-2 to 0.13 without. */
+/* Tolerance for gradients: each context rank's gradient is rounded to BF16 before the sum, by half a unit of 2^-8; four
+ * such roundings. Measured: 3.5e-3 with the imitation, 1.1e-2 to 0.13 without. */
 static const double SAME_GRADIENT = 0x1p-7;
 
 static const struct {

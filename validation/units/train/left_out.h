@@ -1,14 +1,14 @@
-/* A rank's steps on paper, without one of their waits. */
+/* Runs a rank's steps on paper with one wait left out. */
 #pragma once
 #include "trained.h"
 
-/* Which wait is left out: number `index` (from 0; -1: none) of a step on a rank. */
+/* The wait to leave out: number `index` (from 0; -1: none) of a step on a rank. */
 typedef struct {
     int rank, step;
     int64_t index;
 } place;
 
-/* Of that step: how many waits it has. Of all: what the hazard checker says. before: the operation it stood before. */
+/* Number of waits in that step; the hazard checker's report for all steps; before: the operation after the wait. */
 typedef struct {
     int64_t waits;
     hazard_report hazards;

@@ -1,6 +1,6 @@
-/* Overlap of tensor-parallel communication: gathers and scatters in strips against what conjugate.h says of them, with
- * and without overlap. That training has the same bits either way is bitwise.c's, that transfers lie beside products
- * overlap_spans.c's. */
+/* Overlap of tensor-parallel communication: compares gathers and scatters in strips with the definition in conjugate.h,
+ * with and without overlap. bitwise.c tests that training gives the same bits, overlap_spans.c that transfers run
+ * during products. */
 #include "machine/watch/watch.h"
 #include "parallel/conjugate.h"
 #include "trained.h"
@@ -11,14 +11,14 @@
 
 enum { SCRATCH_BYTES = 1 << 18, SEEDS = 3 };
 
-/* part: rows of a rank. */
+/* part: rows per rank. */
 typedef struct {
     int64_t part, k, n;
     int strips;
     dtype type;
 } shape;
 
-/* Strips of single rows, and sizes beyond a block of the products. */
+/* Strips of single rows, and sizes larger than a block of the products. */
 static const shape shapes[] = {
     { 8, 16, 24, 1, F32 }, { 8, 16, 24, 2, F32 },  { 4, 7, 3, 4, F32 },
     { 1, 4, 4, 1, F32 },   { 36, 65, 70, 2, F32 }, { 8, 16, 24, 2, BF16 },
@@ -42,7 +42,7 @@ static int close_group(void **state)
     return 0;
 }
 
-/* Element i of what rank r holds, in (-1, 1), as rounded to the format. */
+/* Returns element i of rank r, in (-1, 1), rounded to the format. */
 static double given(dtype type, uint32_t what, int rank, int64_t i)
 {
     philox_block draw = { { (uint32_t)i, (uint32_t)rank, what, 0 } };
@@ -86,7 +86,7 @@ static road road_open(manner how, int strips)
     return r;
 }
 
-/* Runs what was submitted; the number of hazards. */
+/* Runs the submitted operations and returns the number of hazards. */
 static int64_t road_close(road *r)
 {
     machine *m = r->sequence.queues.machine;
@@ -108,7 +108,7 @@ static void outcome_free(outcome *x)
     free(x->whole.data);
 }
 
-/* Twice in a row into the same places, as layers do. */
+/* Runs twice with the same buffers, as layers do. */
 static outcome gathered_by(const shape *x, manner how)
 {
     group *g = &everybody.g;
@@ -147,7 +147,7 @@ static bool same_bytes(tensor a, tensor b)
     return tensor_span(&a) == tensor_span(&b) && !memcmp(a.data, b.data, tensor_span(&a));
 }
 
-/* Whose a row of the whole is, and its number there. */
+/* The owner of a row of the whole, and its index there. */
 typedef struct {
     int rank;
     int64_t row;
@@ -159,8 +159,8 @@ static owner owner_of(const shape *x, int64_t row)
     return (owner){ (int)(within / rows), strip * rows + within % rows };
 }
 
-/* An FP32 sum of k products is within k 2^-24 sum |terms| of the exact one, to first order; it may then be rounded to
- * BF16, relative 2^-9 of what it is, 2^-8 of the exact one. */
+/* To first order, an FP32 sum of k products has an error of at most k 2^-24 sum |terms|. Rounding to BF16 adds 2^-9 of
+ * the result, at most 2^-8 of the exact value. */
 static bool is_product(const shape *x, double got, uint32_t what, int from, int64_t row, int64_t column)
 {
     double sum = 0.0, size = 0.0;
@@ -172,7 +172,7 @@ static bool is_product(const shape *x, double got, uint32_t what, int from, int6
     return fabs(got - sum) <= (double)x->k * 0x1p-24 * size + (x->type == BF16 ? 0x1p-8 * fabs(sum) : 0.0);
 }
 
-/* Every rank's rows stand where they belong, and the product is of them. */
+/* Every rank's rows are in the right place, and the product uses them. */
 static void gathers_in_order(void **state)
 {
     (void)state;
@@ -193,7 +193,7 @@ static void gathers_in_order(void **state)
     }
 }
 
-/* Partial sums as each rank holds them, added in FP32 in rank order and rounded once: bit for bit. */
+/* Returns whether the partial sums of all ranks, added in FP32 in rank order and rounded once, are bitwise equal. */
 static bool sums_are_of(const shape *x, const outcome *o, const float *partial)
 {
     int64_t all = tensor_elements(&o->whole), own = 0;

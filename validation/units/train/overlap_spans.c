@@ -1,6 +1,6 @@
-/* Transfers run beside computing: a few steps are trained and the spans looked through. On the host a transfer is
- * polled after every operation, so one whose span lies around an operation was in flight while that ran. Had computing
- * to wait for the transfer at once, it would never lie around anything, whatever the timing. */
+/* Transfers run during computing: trains a few steps and examines the spans. The host polls a transfer after every
+ * operation, so a transfer whose span encloses an operation was in flight during it. If computing had to wait for the
+ * transfer at once, its span could never enclose an operation, whatever the timing. */
 #include "machine/watch/watch.h"
 #include "trained.h"
 #include <setjmp.h>
@@ -31,9 +31,9 @@ static bench_case cut_case(cut k)
     return case_of(text, world_ranks());
 }
 
-/* What lies around what. */
+/* Kinds of overlap: a transfer whose span encloses an operation. */
 typedef enum {
-    TENSOR, /* a transfer of a layer around a product of it */
+    TENSOR, /* a transfer of a layer around a product of that layer */
     REDUCED,
     GATHERED, /* a bucket reduced around backward; gathered around anything */
     FORWARD_IN,
@@ -43,7 +43,7 @@ typedef enum {
     KEYS_FORWARD,
     KEYS_BACKWARD,
     KEY_GRADIENTS,  /* of their layer: around attention; around products of backward; around attention backward */
-    WEIGHTS_BEHIND, /* no transfer: a weight gradient after what was submitted behind it */
+    WEIGHTS_BEHIND, /* no transfer: a weight gradient ran after an operation submitted later */
     PLACES
 } place;
 static const char *const place_names[PLACES] = {
@@ -54,7 +54,7 @@ typedef struct {
     double of[PLACES];
 } beside;
 
-/* Of the context queue's transfers. */
+/* Returns the place of a transfer of the context queue. */
 static place key_place(const span *x, const span *k)
 {
     bool gathers = x->kind == OP_ALL_GATHER;
@@ -68,7 +68,7 @@ static bool is_pass(phase p)
     return p == PHASE_BATCH || p == PHASE_FORWARD || p == PHASE_BACKWARD || p == PHASE_RECOMPUTE;
 }
 
-/* Where transfer x belongs that lies around operation k of the compute queue; PLACES: to none. */
+/* Returns the place of transfer x, which encloses operation k of the compute queue; PLACES if none. */
 static place place_of(const trainer *t, const span *x, const span *k)
 {
     queue *of = machine_queue_at(t->machine, x->queue);
@@ -85,7 +85,7 @@ static place place_of(const trainer *t, const span *x, const span *k)
     return PLACES;
 }
 
-/* A layer's weight gradient of gate and up ran after the norm's backward, which was submitted behind it. */
+/* Returns whether a gate-up weight gradient ran after the norm's backward, which was submitted later. */
 static bool is_behind(const span *weight, const span *k)
 {
     const origin *w = &weight->origin, *o = &k->origin;
@@ -110,7 +110,7 @@ static beside count_beside(const trainer *t)
     return n;
 }
 
-/* Over all ranks. */
+/* Counts over all ranks. */
 static beside beside_of(cut k)
 {
     trainer t = { 0 };
@@ -134,7 +134,7 @@ static beside beside_of(cut k)
     return n;
 }
 
-/* Those places were found in that cut with overlap, and none of them without. */
+/* Asserts that these places occur in this cut with overlap, and that none occurs without overlap. */
 static void assert_place(cut k, place p, double count)
 {
     bool right = strcmp(k.overlap, "on") ? count == 0.0 : count > 0.0;
@@ -153,7 +153,7 @@ static void assert_beside(cut k, const place *list, int count)
 
 #define COUNT(list) (int)(sizeof list / sizeof list[0])
 
-/* With and without overlap. */
+/* Checks with and without overlap. */
 static void assert_overlap(cut k, const place *list, int count)
 {
     k.overlap = "on";
@@ -162,7 +162,7 @@ static void assert_overlap(cut k, const place *list, int count)
     assert_beside(k, list, count);
 }
 
-/* Tensor ranks, of four two data ranks: a strip's transfer lies beside the product of another. */
+/* Tensor ranks (with four ranks, two data ranks): the transfer of one strip runs during the product of another. */
 static void tensor_strips(void **state)
 {
     static const place list[] = { TENSOR, REDUCED, GATHERED };
@@ -172,11 +172,11 @@ static void tensor_strips(void **state)
                    data == 1 ? 1 : COUNT(list));
 }
 
-/* The rest on 2 and 4 ranks, of 4 two tensor ranks each. */
+/* The other tests need 2 or 4 ranks; with 4 there are two tensor ranks. */
 static bool pairs(void) { return world_ranks() == 2 || world_ranks() == 4; }
 
-/* Shard ranks, of four two data ranks or two tensor ranks: layers are gathered beside computation, and a microbatch's
- * gradients summed. */
+/* Shard ranks (with four ranks, two data or two tensor ranks): layers are gathered and a microbatch's gradients summed
+ * during computing. */
 static void sharded_weights(void **state)
 {
     static const place list[] = { GATHERED, REDUCED };
@@ -194,9 +194,9 @@ static void whole_gradients(void **state)
         assert_overlap((cut){ world_ranks() / 2, 2, 1, 1, "1f1b", "none", "", "off", 0, 1 }, list, COUNT(list));
 }
 
-/* What is received is an action of the schedule ahead. What is sent holds nobody up, with overlap or without; it has
- * something beside it as long as the next operation does not itself wait for the other stage: under gpipe always, since
- * every stage does all its forwards, then all its backwards, in a row. */
+/* Receives are submitted one action ahead. A send delays nobody, with or without overlap. It overlaps computing unless
+ * the next operation itself waits for the other stage. With gpipe it always does, because every stage runs all
+ * forwards, then all backwards, in a row. */
 static void stages(void **state)
 {
     static const place received[] = { FORWARD_IN, BACKWARD_IN }, sent[] = { FORWARD_OUT, BACKWARD_OUT };
@@ -209,7 +209,7 @@ static void stages(void **state)
     assert_beside(gpipe, sent, COUNT(sent));
 }
 
-/* Among tensor ranks a backward begins with a transfer of theirs, in whose time that of keys may end. */
+/* With tensor ranks, a backward begins with their transfer, during which the transfer of keys may finish. */
 static void two_context_ranks(void **state)
 {
     static const place list[] = { KEYS_FORWARD, KEY_GRADIENTS, KEYS_BACKWARD };
@@ -218,8 +218,7 @@ static void two_context_ranks(void **state)
     if (pairs()) assert_overlap((cut){ world_ranks() / 2, 1, 2, 1, "1f1b", "none", "", "off", 0, 1 }, list, places);
 }
 
-/* On a queue of their own nothing but their buffers holds weight gradients to their layer: in a hostile order some come
- * late. */
+/* On a separate queue, only buffers bind weight gradients to their layer: in a hostile order some run late. */
 static void weight_gradients(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* How far a stage runs ahead of its neighbours, on paper: every wait of a step is left out once, and the hazard that
- * this makes tells which transfer the buffer was kept for. An output is sent while the next one is made; a gradient is
- * received and another sent while the one between is worked on. One buffer less would be as right, and slower. */
+/* Measures on paper how far a stage runs ahead of its neighbours. Leaves out every wait of a step once; the hazard
+ * shows which transfer the buffer was kept for. An output is sent while the next is made; one gradient is received and
+ * one sent while the one between is in use. With one buffer less, results would stay correct, but slower. */
 #include "left_out.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 
 enum { STEPS = 2, MICROBATCHES = 7, OUTPUT_BUFFERS = 2, GRADIENT_BUFFERS = 3 };
 
-/* Microbatches from the transfer to what may not begin before it is done; 0: the sentence is of something else. */
+/* Returns the microbatches between the transfer and the operation that must wait for it; 0 for other hazards. */
 static int microbatches_between(const char *sentence, const char *sent, const char *next)
 {
     char format[160];
@@ -30,7 +30,7 @@ static void note(distance *d, int microbatches)
     d->found++;
 }
 
-/* Of stage `rank` of four. */
+/* Measures stage `rank` of four. */
 static void distances(int rank, distance *outputs, distance *gradients)
 {
     char text[512];

@@ -1,5 +1,5 @@
-/* Trains a deck's case on a mesh of the first ranks of the world and collects what tests compare, on all ranks alike:
- * losses, norms, and whole gradients and weights in the logical order of the parameter table. */
+/* Trains the case of a deck on a mesh of the first ranks and gives all ranks what tests compare: losses, norms, and
+ * whole gradients and weights in the logical order of the parameter table. */
 #pragma once
 #include "base/fail.h"
 #include "base/fp8.h"
@@ -24,7 +24,7 @@ enum { LAYOUT_TITLE = 256, TRAINED_STEPS = 32, TRAINED_ROWS = 256, TRAINED_SEQUE
 typedef struct {
     int64_t steps, sequences;
     double loss[TRAINED_STEPS], norm[TRAINED_STEPS];
-    double balance[TRAINED_STEPS], dropped[TRAINED_STEPS]; /* of experts */
+    double balance[TRAINED_STEPS], dropped[TRAINED_STEPS]; /* with experts only */
     double sequence_loss[TRAINED_STEPS]
                         [TRAINED_SEQUENCES]; /* summed over positions; kept if the batch is small enough */
     int rows;
@@ -35,31 +35,30 @@ typedef struct {
         *last_gradient; /* [base[rows]]: of the first and of the last step, summed over ranks, unclipped */
     double *first_weight,
         *weight; /* [base[rows]]: before the first step and after the last one; masters where there are */
-    /* Models with experts: choices as in bench/check/routing.h, [steps, sequences, layers, positions], NULL where
-     * nothing keeps them. A run whose choices were given: by how much its own logits would have others, and how often.
-     */
+    /* Models with experts: choices as in bench/check/routing.h, [steps, sequences, layers, positions]; NULL if not
+     * recorded. flips: for given choices, how many differ from those of the run's own logits, and by which margin. */
     int64_t of_sequence; /* choices: layers x positions */
     double *choices;
     routing_flips flips;
-    /* FP8, delayed scaling: [steps, tensors]. Of a run that was given scales, how its own differ
-     * (bench/check/scaling.h), of all steps. */
+    /* FP8 with delayed scaling: [steps, tensors]. scales: for given scales, the difference from the run's own scales
+     * (bench/check/scaling.h) over all steps. */
     int64_t tensors;
     double *scale;
     scale_difference scales;
-    double first_distance;      /* of the first step's */
-    double whole_weight_errors; /* elements of any rank's gathered weights that are not the rounded owner's value */
-    double hazards, faults;     /* of all ranks */
-    int64_t waits;              /* of the last step, this rank */
-    char hazard[512];           /* the first one, this rank */
-    size_t arena_bytes;         /* this rank */
+    double first_distance;      /* of the first step's scales */
+    double whole_weight_errors; /* elements of any rank's gathered weights that differ from the owner's rounded value */
+    double hazards, faults;     /* over all ranks */
+    int64_t waits;              /* of the last step on this rank */
+    char hazard[512];           /* the first one on this rank */
+    size_t arena_bytes;         /* on this rank */
 } trained;
 
-/* How far FP8's first scales may be off where one rank's calibration routes tokens by itself: with one that went to
- * another expert an amax was off by 6.5e-2; twice that. (The check's reference takes the run's choices.) */
+/* Allowed error of FP8's first scales if one rank's calibration routes tokens by itself. One token at another expert
+ * moved an amax by 6.5e-2; twice that. (The check's reference takes the run's choices.) */
 static const double routed_alone = 0x1p-3;
 
-/* choices: of another run, given to one rank with a sequence a microbatch. drop_wait: from 1, of step drop_step on this
- * rank; 0: none */
+/* choices: of another run, given to one rank with one sequence per microbatch. drop_wait: number of the wait (from 1)
+ * to drop in step drop_step on this rank; 0: none */
 typedef struct {
     int64_t steps;
     bool hostile;
@@ -68,18 +67,18 @@ typedef struct {
     fault fault;
     int64_t drop_wait, drop_step;
     bool halves_scales;              /* FP8: after the last step */
-    const trained *choices, *scales; /* scales: likewise, of another run */
+    const trained *choices, *scales; /* from another run */
 } training;
 
-/* On GPUs, or their emulator, where the environment says XGSW_BACKEND=cuda; else on the host. */
+/* Returns true on GPUs or their emulator, if the environment has XGSW_BACKEND=cuda; false on the host. */
 static inline bool tests_cuda(void)
 {
     const char *backend = getenv("XGSW_BACKEND");
     return backend && strcmp(backend, "cuda") == 0;
 }
 
-/* What a test draws by: the day's number, so that every day draws other things, or XGSW_TEST_SEED. Collective over the
- * world; rank 0 prints it. */
+/* Returns the seed of random tests: the number of the day, or XGSW_TEST_SEED. Collective over the world; rank 0 prints
+ * it. */
 static inline uint32_t seed_of_test(void)
 {
     enum { SECONDS_A_DAY = 86400 };
@@ -95,7 +94,7 @@ static inline machine_kind kind_of(const bench_case *c)
     return c->backend == BACKEND_CUDA ? MACHINE_CUDA : MACHINE_HOST;
 }
 
-/* The first case of the deck text, or the end of the test with the deck's complaints. */
+/* Returns the first case of the deck text. Fails the test with the deck's messages if there is none. */
 static inline bench_case case_of(const char *text, int ranks)
 {
     deck_source source = {
@@ -110,7 +109,7 @@ static inline bench_case case_of(const char *text, int ranks)
     return c;
 }
 
-/* Does a list of keys give a value to this one? */
+/* Returns whether a list of keys sets this key. */
 static inline bool keys_give(const char *keys, const char *name)
 {
     size_t length = strlen(name);
@@ -119,8 +118,8 @@ static inline bool keys_give(const char *keys, const char *name)
     return false;
 }
 
-/* Writes a deck of one case into text: the keys, and those of the defaults that are not among them. Both are lists with
- * a semicolon and a space between two. */
+/* Writes a deck of one case into text: the keys, and the defaults that keys does not set. Both are lists separated by
+ * "; ". */
 static inline void deck_write(char text[TRAINED_DECK], const char *workload, const char *keys, const char *defaults)
 {
     char name[32];
@@ -133,7 +132,7 @@ static inline void deck_write(char text[TRAINED_DECK], const char *workload, con
     for (char *c = text; *c; c++) *c = *c == ';' ? '\n' : *c;
 }
 
-/* How a case is laid out, in words. */
+/* Writes the layout of a case in words. */
 static inline const char *layout_title(char title[LAYOUT_TITLE], const bench_case *c)
 {
     const int *degree = c->layout.degree;
@@ -144,7 +143,7 @@ static inline const char *layout_title(char title[LAYOUT_TITLE], const bench_cas
     return title;
 }
 
-/* Only check models keep what their routers decide (model/expert_steps.c). */
+/* Only check models record the choices of their routers (model/expert_steps.c). */
 static inline bool keeps_choices(const bench_case *c) { return c->model.experts && c->size == SIZE_CHECK; }
 
 static inline double *choices_at(const trained *r, int64_t step, int64_t sequence)
@@ -152,7 +151,7 @@ static inline double *choices_at(const trained *r, int64_t step, int64_t sequenc
     return r->choices + (step * r->sequences + sequence) * r->of_sequence;
 }
 
-/* No more learned positions than a check model has: the recipe's 16384 rows are most of a small model. */
+/* Limits learned positions to those of a check model: the recipe's 16384 rows would dominate a small model. */
 static inline bench_case with_few_positions(bench_case c)
 {
     if (c.model.position_rows) c.model.position_rows = 2 * c.model.sequence;
@@ -201,7 +200,7 @@ static inline void trained_close(trained *r)
     free(r->weight);
 }
 
-/* This rank's owned elements, once each over the ranks of the mesh. shard: what it owns of a bucket. */
+/* Copies this rank's owned elements, each once over the mesh. shard: returns the owned part of a bucket. */
 static inline void take_rows(const trainer *t, const trained *r, tensor (*shard)(const bucket *), double *out)
 {
     const param_table *p = &t->stage.params;
@@ -229,7 +228,7 @@ static inline void halve_scales(const trained *r, trainer *t)
     free(all_factors);
 }
 
-/* Returns a weight as its type holds it: of codes, which are made of what BF16 has, the code as a number. */
+/* Returns a weight as its type stores it. FP8 values are made from BF16, and returned as numbers. */
 static double as_kept(const trainer *t, const param *p, double value)
 {
     dtype type = t->stage.params.buckets[p->bucket].weight.type;
@@ -238,7 +237,7 @@ static double as_kept(const trainer *t, const param *p, double value)
     return type == BF16 ? (double)bf16 : value;
 }
 
-/* Elements of this rank's whole weights that differ from what their owners hold, as rounded, and padding that is not
+/* Counts elements of this rank's whole weights that differ from the owner's rounded value, and padding that is not
  * zero. */
 static inline double count_weight_errors(const trainer *t, const trained *r)
 {
@@ -289,7 +288,7 @@ static inline void take_choices(trained *r, const trainer *t, int64_t step)
     r->flips.margin = fmax(r->flips.margin, f.margin);
 }
 
-/* Those of the step to come, on all ranks alike, and that `how` gives. */
+/* Takes the scales of the next step, equal on all ranks, and sets those that `how` gives. */
 static inline void take_scales(trained *r, trainer *t, int64_t step, const training *how)
 {
     const float *own = r->tensors ? trainer_scales(t) : NULL;
@@ -311,7 +310,7 @@ static inline void take_machine(trained *r, const trainer *t)
     r->arena_bytes = t->arena.used;
 }
 
-/* Builds the trainer of a case, on the ranks that take part. Collective over the world; c must fit the world. */
+/* Builds the trainer on the participating ranks. Collective over the world; c must fit the world. */
 static inline void build_trainer(trainer *t, mesh *m, const bench_case *c, const training *how)
 {
     *t = (trainer){ 0 };
@@ -330,7 +329,7 @@ static inline void build_trainer(trainer *t, mesh *m, const bench_case *c, const
     trainer_initialize(t);
 }
 
-/* Takes steps `from` to before `end`. */
+/* Runs steps from .. end - 1. */
 static inline void take_steps(trained *r, trainer *t, int64_t from, int64_t end, const training *how)
 {
     for (int64_t s = from; s < end; s++) {
@@ -344,7 +343,7 @@ static inline void take_steps(trained *r, trainer *t, int64_t from, int64_t end,
     machine_sync(t->machine);
 }
 
-/* All ranks get what the steps left, and the trainer goes. Collective over the world. */
+/* Gives all ranks the results of the steps and closes the trainer. Collective over the world. */
 static inline void end_training(trained *r, trainer *t, mesh *m, const training *how)
 {
     if (m->takes_part) take_rows(t, r, master_shard, r->weight);
@@ -374,7 +373,7 @@ static inline void end_training(trained *r, trainer *t, mesh *m, const training 
     mesh_close(m);
 }
 
-/* Collective over the world. c must fit the world. */
+/* Trains the case. Collective over the world; c must fit the world. */
 static inline void train_case(trained *r, const bench_case *c, const training *how)
 {
     trainer t;
@@ -387,7 +386,7 @@ static inline void train_case(trained *r, const bench_case *c, const training *h
     end_training(r, &t, &m, how);
 }
 
-/* Numbers of two runs of the same model that differ. */
+/* Returns how many numbers differ between two runs of the same model. */
 static inline int64_t trained_differences(const trained *a, const trained *b)
 {
     const double *const left[] = { a->gradient, a->last_gradient, a->weight }, *const right[] = { b->gradient,
@@ -403,10 +402,10 @@ static inline int64_t trained_differences(const trained *a, const trained *b)
     return count;
 }
 
-/* The larger one; NaN if either is: a limit on the worst of many then fails, whichever of them is not a number. */
+/* Returns the larger number, or NaN if either is NaN, so that a limit on the worst of many then fails. */
 static inline double worst_of(double a, double b) { return isnan(a) || b <= a ? a : b; }
 
-/* Every sequence of every step has a loss, and a positive one: none that a rank forgot to tell. */
+/* Returns whether every sequence of every step has a positive loss, that is, no rank omitted one. */
 static inline bool losses_are_positive(const trained *x)
 {
     int64_t kept = x->sequences < TRAINED_SEQUENCES ? x->sequences : TRAINED_SEQUENCES;
@@ -416,8 +415,8 @@ static inline bool losses_are_positive(const trained *x)
     return positive;
 }
 
-/* r (bench/check/compare.h) for the worst parameter, |got - want| / (|want - start| + 1e-3 |whole want - start|); name:
- * of it. start NULL: zero. */
+/* Returns r (bench/check/compare.h) of the worst parameter: |got - want| / (|want - start| + 1e-3 |whole want -
+ * start|). name: its name. start NULL: zero. */
 static inline double worst_change(const trained *x, const double *got, const double *want, const double *start,
                                   const char **name)
 {
@@ -438,7 +437,7 @@ static inline double worst_change(const trained *x, const double *got, const dou
     return worst;
 }
 
-/* COMPARE_ALONG (bench/check/compare.h) for the worst parameter. */
+/* Returns COMPARE_ALONG (bench/check/compare.h) of the worst parameter. */
 static inline double worst_along(const trained *x, const double *got, const double *want)
 {
     double whole = 0.0, worst = 0.0;

@@ -1,7 +1,7 @@
-/* Every wait of a step is left out once, in one step on one rank: the hazard checker names two operations that touch
- * the same bytes unordered, or the wait is shown to be redundant (no hazard, and the same bits in hostile order). The
- * layouts are below. On eight ranks, unless the row says `long`, each leaves out every fourth: the four ranks of a
- * stage have the same waits, so each wait is left out on one of them. */
+/* Leaves out every wait of a step once, in one step on one rank. Then the hazard checker must name two unordered
+ * operations on the same bytes, or the wait is redundant (no hazard, and the same bits in hostile order). The layouts
+ * are below. On eight ranks without `long`, each rank leaves out every fourth wait: the four ranks of a stage have the
+ * same waits, so each is left out on one of them. */
 #include "base/clock.h"
 #include "left_out.h"
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 
 enum { STEPS = 3, SEEDS = 3, DECK = 1024, MOST_WAITS = 4096, MOST_RANKS = 8 };
 
-/* name: of the test. Waits of the steps from `first` to the second are left out; later steps are like that. */
+/* name: of the test. Leaves out waits of the steps from `first` to the second; later steps have the same waits. */
 typedef struct {
     int first;
     const char *name, *workload, *keys;
@@ -63,8 +63,8 @@ static bench_case layout_case(const layout *l)
     return case_of(text, world_ranks());
 }
 
-/* Does the run in which every rank leaves out its wait `own` of that step (-1: none) give the same bits under every
- * hostile seed? Collective. */
+/* Returns whether the bits are the same under every hostile seed if every rank leaves out its wait `own` of that step
+ * (-1: none). Collective. */
 static bool same_bits(const bench_case *c, const trained *want, int step, int64_t own)
 {
     bool same = true;
@@ -82,7 +82,7 @@ static bool same_bits(const bench_case *c, const trained *want, int step, int64_
     return same;
 }
 
-/* One rank leaves it out. */
+/* The same, if only one rank leaves the wait out. */
 static bool same_bits_without(const bench_case *c, const trained *want, place p)
 {
     return same_bits(c, want, p.step, world_rank() == p.rank ? p.index : -1);
@@ -93,11 +93,11 @@ typedef struct {
 } counts;
 typedef struct {
     int64_t count, wait[MOST_WAITS];
-} unnamed; /* of one rank in one step: no hazard names them */
+} unnamed; /* in one step of one rank: waits without a hazard */
 
 static bool is_due(int rank, int64_t wait) { return test_is_long() || world_ranks() < 8 || (wait + rank) % 4 == 0; }
 
-/* The ranks share the work. Collective. */
+/* Divides the waits among the ranks. Collective. */
 static void name_waits(const bench_case *c, int rank, int step, unnamed *u, counts *n)
 {
     static double hazards[MOST_WAITS];
@@ -125,8 +125,7 @@ static void tell(const bench_case *c, place p, bool redundant)
                on_paper(c, STEPS, p).before);
 }
 
-/* Waits that no hazard names are tried in runs: one of every rank at once, and, if that changes anything, each alone.
- */
+/* Tests waits without a hazard in runs: one wait of every rank at once; if the bits change, each wait alone. */
 static void try_unnamed(const bench_case *c, const trained *want, int step, const unnamed *of, counts *n)
 {
     int64_t most = 0;
@@ -152,9 +151,8 @@ static void leave_out_of(const bench_case *c, const trained *want, int step, cou
     try_unnamed(c, want, step, of, n);
 }
 
-/* Of the redundant waits rank 0's are printed: they stand before transfers and kernels whose input is older than the
- * wait is for (what backward gathers again, what was received before forward), and stay because a queue follows all
- * that was submitted before. */
+/* Prints rank 0's redundant waits. They precede transfers and kernels whose input is older than the wait (gathered
+ * again in backward, or received before forward). They stay because a queue waits for everything submitted before. */
 static void leave_out(void **state)
 {
     const layout *l = *state;
@@ -174,7 +172,7 @@ static void leave_out(void **state)
     assert_int_equal(n.unproved, 0);
 }
 
-/* What is named on paper is named in a run, too. */
+/* A hazard found on paper is also found in a run. */
 static void named_in_a_run(void **state)
 {
     trained want;
@@ -194,7 +192,7 @@ static void named_in_a_run(void **state)
     trained_close(&want);
 }
 
-/* FP8 on four ranks, and `long` on eight. */
+/* FP8 on four ranks, and with `long` on eight. */
 static bool runs(const layout *l)
 {
     return !strstr(l->keys, FP8) || (world_ranks() == 8 ? test_is_long() : !tests_cuda());
@@ -205,7 +203,7 @@ static struct CMUnitTest test_of(const char *name, CMUnitTestFunction test, cons
     return (struct CMUnitTest){ name, test, NULL, NULL, (void *)(uintptr_t)l };
 }
 
-/* One of every layout, and after them one of runs; returns how many. */
+/* Lists one test per layout, then one per run. Returns their number. */
 static int list_tests(struct CMUnitTest *tests, const layout *list, int count, const layout *run)
 {
     int listed = 0;

@@ -1,7 +1,6 @@
-/* Operations of the tests on a machine that does not share the caller's memory: their tensors lie in the caller's, and
- * every operation finds a copy of what its operands span, gaps included, which comes back afterwards. Tests are linked
- * with
- * --wrap=op_submit, so that fillers submit through here. */
+/* Mirrors tensors of tests for machines with separate memory. Tensors are in the caller's memory; each operation gets a
+ * copy of the bytes that its operands span, with gaps, which is copied back afterwards. Tests are linked with
+ * --wrap=op_submit, so that fillers submit through this file. */
 #pragma once
 #include "machine/queue/machine.h"
 #include <setjmp.h>
@@ -13,7 +12,7 @@
 enum { MIRROR_ALIGNMENT = 256 };
 typedef struct {
     char *begin, *end, *memory, *copy;
-} mirror; /* the caller's bytes, the machine's block, what was uploaded */
+} mirror; /* the caller's bytes, the machine's block, a copy of the upload */
 
 mark __real_op_submit(queue *q, const op *o);
 mark __wrap_op_submit(queue *q, const op *o);
@@ -24,11 +23,11 @@ static inline machine_kind tested_machine(void)
     return name && strcmp(name, "cuda") == 0 ? MACHINE_CUDA : MACHINE_HOST;
 }
 
-/* The machine whose operations are mirrored from now on; NULL: none, as long as nothing is run. */
+/* The machine whose operations are mirrored; NULL if none, or while nothing runs. */
 static machine *mirrored;
 static inline void mirror_through(machine *m) { mirrored = tested_machine() == MACHINE_HOST ? NULL : m; }
 
-/* The bytes from begin to end join those that they overlap. */
+/* Adds the bytes from begin to end and merges them with overlapping ranges. */
 static inline int mirror_add(mirror *all, int count, char *begin, char *end)
 {
     for (int i = 0; i < count; i++)
@@ -41,7 +40,7 @@ static inline int mirror_add(mirror *all, int count, char *begin, char *end)
     return count + 1;
 }
 
-/* As far from an aligned address as the original is. */
+/* Keeps the alignment of the original address. */
 static inline char *mirror_place(const mirror *m, const char *p)
 {
     return m->memory + (uintptr_t)m->begin % MIRROR_ALIGNMENT + (p - m->begin);
@@ -80,7 +79,7 @@ static inline bool mirror_overlap(const tensor *a, const tensor *b)
     return tensor_span(a) && tensor_span(b) && x < y + tensor_span(b) && y < x + tensor_span(a);
 }
 
-/* What is only read is as it was, if nothing that is written lies between its rows. */
+/* Checks that read-only operands are unchanged, unless a written operand lies between their rows. */
 static inline void mirror_check_reads(const mirror *all, const op *o)
 {
     for (int i = 0; i < o->operands; i++) {

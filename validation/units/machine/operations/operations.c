@@ -1,6 +1,5 @@
-/* One list of the operations that have a backward (but operations_activations.c's), and what goes with them: how each
- * is described, its naive version in double, and how it is submitted. FP32 and BF16, odd sizes, rows with gaps. What is
- * done with each is in trial.h. */
+/* The list of operations with a backward (except operations_activations.c): how each one is described, its simple
+ * version in double, and how it is submitted. FP32 and BF16, odd sizes, rows with gaps. trial.h tests them. */
 #include "trial.h"
 
 /* shape: rows, h */
@@ -128,7 +127,7 @@ static void rope_run_backward(queue *q, const int64_t *n, const tensor *in, cons
 static bool is_causal(const int64_t *n) { return n[5] <= 0; }
 static int64_t key_count(const int64_t *n) { return n[5] ? llabs(n[5]) : n[0]; }
 
-/* Does own attention need more than 99 KiB of shared memory for a block? */
+/* Returns whether own attention needs more than 99 KiB of shared memory per block. */
 static bool attention_is_large(const int64_t *n, dtype type) { return n[4] > (type == BF16 ? 192 : 128); }
 
 static void attention_describe(const int64_t *n, spec *in, spec *out)
@@ -142,7 +141,7 @@ static void attention_describe(const int64_t *n, spec *in, spec *out)
     out[1] = (spec){ F32, 3, { n[1], n[2], n[0] }, .gaps = false };
 }
 
-/* Over keys of several ranks: their gradients are FP32 and may be added to; statistics with gaps. */
+/* Keys of several ranks: their gradients are FP32 and may be added to. Statistics have gaps. */
 static void attention_part_describe(const int64_t *n, spec *in, spec *out)
 {
     attention_describe(n, in, out);
@@ -158,7 +157,7 @@ static double attention_score(const int64_t *n, const double *q, const double *k
     return sum / sqrt((double)n[4]);
 }
 
-/* One query of one head over the first keys: out and lse. */
+/* One query of one head over the first keys; computes out and lse. */
 static double attention_row(const int64_t *n, int64_t keys, const double *q, const double *k, const double *v,
                             double *out)
 {
@@ -238,8 +237,8 @@ static void embedding_run_backward(queue *q, const int64_t *n, const tensor *in,
     submit(q, "d_embedding", embedding_backward_op(in[0], d_out, d_in[1], how, n[4]));
 }
 
-/* The same with positions: of the s local ones the second half stand 3 further; shape[5]: the first one's. Their
- * gradient is column_sums'. */
+/* Embedding with positions: the second half of the s local positions starts 3 further; shape[5]: the first position.
+ * column_sums computes their gradient. */
 static void places_describe(const int64_t *n, spec *in, spec *out)
 {
     embedding_describe(n, in, out);
@@ -264,16 +263,15 @@ static void places_run(queue *q, const int64_t *n, const tensor *in, const tenso
                                 (embedding_args){ .first = n[4], .place = { n[5], 3 } }));
 }
 
-/* Roundings: a sum of up to 1024 squares, one after the other if the compiler makes no vectors, gathers 60 (measured;
- * those of BF16 numbers round mostly one way); the CUDA machine's are chains of 72 terms at most, added in pairs. A
- * norm's root halves them; five more are the division, root and products. A gradient has two such sums. A LayerNorm's
- * mean, here half of the largest difference from it, gathers 60 of itself too, 30 of the largest result, and its
- * gradient has a third sum; a dozen more are its other steps. exp_shared is
- * good to 5 roundings of a value it grows into by at most |score| more. Attention divides sums of up to s terms. On
- * tensor cores attention rounds the weights P = e^(score - maximum) to BF16, but not their sum: out errs by at most sum
- * P |v| / sum P <= max |v| roundings. Its gradients err by a root of sums of squares: of P |d_out| (dv; of the first
- * key, which all queries see, sum P^2 <= pi^2 / 6 per head), of |dS| |k| (dq) and |dS| |q| (dk); four roundings of the
- * largest gradient are room for that, too (at most 1.0 seen). */
+/* Roundings. A sum of up to 1024 squares has an error of 60 roundings if the compiler does not vectorize (measured;
+ * BF16 numbers round mostly one way); the CUDA machine adds chains of at most 72 terms in pairs. The square root halves
+ * the error of a norm; division, root and products add five. A gradient has two such sums. The mean of LayerNorm, here
+ * half of the largest deviation, adds 60 of itself, 30 of the largest result; its gradient has a third sum, and other
+ * steps add a dozen. exp_shared has 5 roundings, plus at most |score| of its argument. Attention divides sums of up to
+ * s terms. On tensor cores the weights P = e^(score - maximum) are rounded to BF16, but not their sum: the error of out
+ * is at most sum P |v| / sum P <= max |v| roundings. The errors of gradients are roots of sums of squares: P |d_out|
+ * (dv; for the first key, seen by all queries, sum P^2 <= pi^2 / 6 per head), |dS| |k| (dq), |dS| |q| (dk): four
+ * roundings of the largest gradient cover them (measured: at most 1.0). */
 static const operation list[] = {
     OPERATION("norm", norm, norm, .inputs = 2, .outputs = 2, .updates = true, .forward_roundings = 36,
               .backward_roundings = 96,

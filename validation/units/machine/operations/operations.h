@@ -1,6 +1,6 @@
-/* What the operations' tests share: tensors of random numbers with their double twins, a machine that proves access
- * lists, and comparison. Every operation goes through its filler, a machine on paper and exactly the scratch it asked
- * for. XGSW_TEST_MACHINE=cuda: on the CUDA machine (mirror.h). */
+/* Shared by the operations' tests: random tensors with twins in double, a machine that proves access lists, and
+ * comparison. Every operation runs through its filler, first on paper, then with exactly the measured scratch. With
+ * XGSW_TEST_MACHINE=cuda on the CUDA machine (mirror.h). */
 #pragma once
 #include "base/fail.h"
 #include "base/fp8.h"
@@ -19,9 +19,9 @@
 static const double F32_ROUND = 0x1p-24, BF16_ROUND = 0x1p-8;
 static inline double rounding(dtype type) { return type == BF16 ? BF16_ROUND : F32_ROUND; }
 
-enum { GAP_VALUE = 0x4B }; /* the bytes between rows, which nobody may touch */
+enum { GAP_VALUE = 0x4B }; /* bytes between rows, which no operation may change */
 
-/* A tensor, its memory, and its elements in double, slow to fast. */
+/* A tensor, its memory, and its elements in double; dimensions from slow to fast. */
 typedef struct {
     tensor t;
     char *memory;
@@ -68,15 +68,15 @@ static inline void element_set(const tensor *t, int64_t i, double value)
     }
 }
 
-/* Uniform in [-1, 1), a function of (tensor, element). */
+/* Returns a number in [-1, 1), determined by tensor and element. */
 static inline double random_value(uint32_t tensor_number, int64_t i)
 {
     philox_block counter = { { (uint32_t)i, tensor_number, 0, 0 } };
     return (double)philox4x32(counter, 7, 11).word[0] * 0x1p-31 - 1.0;
 }
 
-/* dims: a tensor without gaps for gap = 0; else that many elements lie between rows of its last dimension,
- * or of its last two if it has four: [s, b, heads, d] is then a slice of fused rows. */
+/* dims: number of dimensions. gap: elements between rows of the last dimension, or of the last two if there are four:
+ * [s, b, heads, d] is then a slice of fused rows. 0: no gaps. */
 static inline sample sample_open(dtype type, int dims, const int64_t *dim, int64_t gap)
 {
     sample x = { .t = { .type = type, .dims = dims }, .elements = 1 };
@@ -101,7 +101,7 @@ static inline void sample_close(sample *x)
     free(x->value);
 }
 
-/* The doubles follow the tensor, so they hold what it could represent. */
+/* Updates the doubles from the tensor, so that they hold the rounded values. */
 static inline void sample_read(sample *x)
 {
     for (int64_t i = 0; i < x->elements; i++) x->value[i] = element(&x->t, i);
@@ -113,7 +113,7 @@ static inline void sample_randomize(sample *x, uint32_t number, double scale, do
     sample_read(x);
 }
 
-/* Bytes between rows are as they were. */
+/* Checks that the bytes between rows are unchanged. */
 static inline void sample_check_gaps(const sample *x, const char *name)
 {
     char *owned = calloc(x->bytes + 1, 1);
@@ -131,14 +131,14 @@ static inline double largest(const double *x, int64_t n)
     return m;
 }
 
-/* Returns how far a sum may be off that adds something to a product: cuBLASLt rounds the product to BF16 before it adds
- * (machine/op/limits.c). On a GPU this is half a unit of the largest product, otherwise 0. */
+/* Returns the additional error of an addition to a product. cuBLASLt rounds the product to BF16 first
+ * (machine/op/limits.c): on a GPU half a unit of the largest product, otherwise 0. */
 static inline double rounded_before(const sample *c, const double *product)
 {
     return tested_machine() == MACHINE_CUDA && c->t.type == BF16 ? BF16_ROUND * largest(product, c->elements) : 0.0;
 }
 
-/* |got - expected| <= relative |expected| + absolute. */
+/* Asserts |got - expected| <= relative |expected| + absolute. */
 static inline void compare(const char *name, const sample *got, const double *expected, double relative,
                            double absolute)
 {
@@ -150,12 +150,12 @@ static inline void compare(const char *name, const sample *got, const double *ex
     }
 }
 
-/* Set by tests of operations that make the host's bits, or nearly: on an emulated GPU the shadow then compares what
- * each of them writes with what the host makes of the same bytes. */
+/* Set by tests whose operations give the host's bits, or nearly: on an emulated GPU the shadow then compares every
+ * result with the host's result for the same bytes. */
 static bool beside_host;
-void emulator_seed(unsigned long long seed) __attribute__((weak)); /* is there an emulator? */
+void emulator_seed(unsigned long long seed) __attribute__((weak)); /* linked with the emulator only */
 
-/* The machine of one pass: the first is on paper, the second is prepared for what that one noted. */
+/* The machine of one pass. The first pass is on paper, the second is prepared with what the first measured. */
 typedef struct {
     machine *machine;
     queue *queue;
@@ -192,7 +192,7 @@ static inline void pass_close(pass *p, preparation *noted)
     machine_memory_give_back(tested_machine(), p->scratch);
 }
 
-/* RUN(q, statement): the statement submits to queue *q, first to measure, then to run. */
+/* RUN(q, statement): the statement submits to queue *q, once to measure and once to run. */
 #define RUN(q, statement)                                                                                              \
     do {                                                                                                               \
         preparation noted_ = { .notes = 0 };                                                                           \

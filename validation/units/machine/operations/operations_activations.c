@@ -1,5 +1,5 @@
-/* Activations and sums of columns, each beside a naive version in double (trial.h). What their roundings allow is
- * derived in operations.c, where the other operations stand. */
+/* Compares activations and sums of columns with a simple version in double (trial.h). operations.c derives the allowed
+ * roundings and has the other operations. */
 #include "trial.h"
 
 /* shape: rows, f */
@@ -29,7 +29,7 @@ static void swiglu_run_backward(queue *q, const int64_t *n, const tensor *in, co
     submit(q, "d_swiglu", swiglu_backward_op(in[0], d_out, d_in[0]));
 }
 
-/* GELU's tanh approximation as it is written, with tanh. */
+/* GELU with the tanh approximation, as in its definition. */
 static void geglu_reference(const int64_t *n, dtype type, double *const *in, double *const *out)
 {
     for (int64_t row = 0; row < n[0]; row++)
@@ -83,8 +83,7 @@ static void gelu_run_backward(queue *q, const int64_t *n, const tensor *in, cons
             .x = in[0], .bias = in[1], .d_out = d_out, .dx = d_in[0], .bias_gradient = d_in[1], .bias_access = how }));
 }
 
-/* shape: groups, rows of a group, columns: a number added to each row of a group, of which column_sums makes the
- * gradient. */
+/* shape: groups, rows of a group, columns. Adds a number to each row of a group; column_sums computes its gradient. */
 static void column_sums_describe(const int64_t *n, spec *in, spec *out)
 {
     in[0] = (spec){ F32, 2, { n[0], n[2] }, .differentiate = true, .gradient_type = F32 };

@@ -1,5 +1,5 @@
-/* Attention backward at scores so large that the rounding of a log-sum-exp is a factor of e^256 in a probability. A
- * forward that adds a score's products in another order (another engine, another rank's block) leaves such a lse. */
+/* Attention backward with scores so large that rounding lse changes a probability by a factor of e^256. Such an lse
+ * comes from a forward with another order of addition (another engine, or another rank's block). */
 #include "operations.h"
 
 enum { POSITIONS = 80, HEADS = 2, WIDTH = 16, ELEMENTS = POSITIONS * HEADS * WIDTH, KV_ELEMENTS = POSITIONS * WIDTH };
@@ -7,8 +7,8 @@ enum { Q, K, V, OUT, LSE, D_OUT, DQ, DK, DV, OPERANDS };
 
 static const double SIZE = 0x1p13, SCALE = 1.0 / 4;
 
-/* Queries and keys of a position are the same signs, times SIZE; no two positions have the same: scores are exact, and
- * each position's largest is its own. */
+/* Sets queries and keys of a position to the same signs, times SIZE. Every position has different signs, so scores are
+ * exact and the largest score of each position is its own. */
 static void set_signs(sample *x, int heads)
 {
     for (int64_t i = 0; i < x->elements; i++) {
@@ -25,7 +25,7 @@ static double product(const double *a, const double *b)
     return sum;
 }
 
-/* Softmax of a query's scores; returns their log-sum-exp. */
+/* Replaces a query's scores by their softmax and returns their log-sum-exp. */
 static double soften(double *p, const double *q, const double *keys, int64_t count)
 {
     double maximum = -INFINITY, sum = 0.0;
@@ -35,7 +35,7 @@ static double soften(double *p, const double *q, const double *keys, int64_t cou
     return maximum + log(sum);
 }
 
-/* One query of one head, in double: out, lse, and what it adds to the gradients. */
+/* One query of one head in double: out, lse, and its contributions to the gradients. */
 static void query_reference(double **x, int64_t position, int64_t row)
 {
     double p[POSITIONS], *out = x[OUT] + row * WIDTH, *d_out = x[D_OUT] + row * WIDTH, dot = 0.0;
@@ -66,7 +66,7 @@ static void open_operands(sample *x, dtype type)
     sample_randomize(&x[D_OUT], 2, 1.0, 0.0);
 }
 
-/* A query that sees one key alone gives no gradient to scores, not even what roundings leave of one. */
+/* A query that sees only one key must add exactly zero to the gradients of scores. */
 static void check_backward(dtype type)
 {
     sample x[OPERANDS];

@@ -1,10 +1,10 @@
-/* An operation that makes codes of its output leaves, bit for bit, what it and quantize leave one after the other, on
- * the same machine. quantize itself: operations_fp8.c. */
+/* An operation that writes its output as FP8 values gives bitwise the same as the operation followed by quantize on the
+ * same machine. operations_fp8.c tests quantize. */
 #include "operations.h"
 
 typedef enum { CODES = 1, TRANSPOSED = 2, AMAX = 4, COUNTS = 8, PARTS = 16 } part;
 
-/* groups 0: the transposed copy is one matrix. gap: between rows of what may have gaps. */
+/* groups 0: the transposed copy is one matrix. gap: between rows of operands that may have gaps. */
 typedef struct {
     int64_t m, n, groups, gap;
 } shape;
@@ -12,9 +12,8 @@ static const shape shapes[] = { { 1, 8, 0, 0 },    { 5, 7, 0, 3 },  { 48, 64, 0,
                                 { 130, 70, 0, 5 }, { 6, 33, 3, 1 }, { 268, 72, 4, 0 } };
 enum { SHAPES = sizeof shapes / sizeof *shapes, IN = 5, BESIDE = 3 };
 
-/* Operands by letters: w [m, 2n], x [m, n] and y, the same without gaps, in BF16; v [n] BF16; r [m] and g [n] F32.
- * in: what is read; out: what becomes codes; beside: what else is written. alone: on the CUDA machine values
- * take no scratch. */
+/* Operands by letters, BF16: w [m, 2n], x [m, n], y (x without gaps), v [n]; F32: r [m], g [n]. in: read; out: written
+ * as FP8; beside: other results. alone: values need no scratch on the CUDA machine. */
 typedef struct {
     const char *name, *in, *out, *beside;
     dtype codes;
@@ -106,7 +105,7 @@ static sample sample_like(char letter, const shape *s)
                        letter == 'w' || letter == 'x' ? s->gap : 0);
 }
 
-/* Magnitudes on both sides of what codes hold, zeros of both signs, and no numbers where asked for. */
+/* Sets magnitudes below and above the FP8 range, zeros of both signs, and NaN and infinity unless all_numbers. */
 static void set_wide(sample *x, uint32_t number, bool all_numbers)
 {
     static const double no_number[] = { (double)NAN, (double)INFINITY, (double)-INFINITY };
@@ -118,7 +117,7 @@ static void set_wide(sample *x, uint32_t number, bool all_numbers)
     }
 }
 
-/* What codes are made into; b: of the operation that makes them itself. */
+/* The FP8 results of one way of computing them. */
 typedef struct {
     sample codes, transposed;
     _Alignas(16) float scale[FP8_FACTORS];
@@ -212,7 +211,7 @@ static void encodes_in_parts(void **state)
 
 /* ---- rotation ---- */
 
-/* [s, b, heads, d], of which so many heads are rotated, and so much of each. */
+/* [s, b, heads, d]: rotates the first `rotated` heads, the first `width` channels of each. */
 typedef struct {
     int64_t s, b, heads, d, rotated, width;
 } rotation;

@@ -1,5 +1,5 @@
-/* Operations whose result is defined to the last bit, or nearly: sums of squares, first weights, tokens, the step's
- * scalars and the AdamW update. */
+/* Operations with results defined to the last bit, or nearly: sums of squares, initial weights, tokens, scalars of the
+ * step, AdamW. */
 #include "base/random.h"
 #include "machine/op/op.h"
 #include "operations.h"
@@ -8,7 +8,7 @@
 
 typedef unsigned __int128 wide;
 
-/* Long double holds the square of an FP32 number exactly, and its rounding to 2^-80 too. */
+/* Long double holds the square of an FP32 number exactly, and also its rounding to 2^-80. */
 static wide square_units(double x) { return (wide)rintl((long double)x * (long double)x * 0x1p80L); }
 
 static wide value_of(const uint64_t *words)
@@ -16,7 +16,7 @@ static wide value_of(const uint64_t *words)
     return (wide)words[3] << 96 | (wide)words[2] << 64 | (wide)words[1] << 32 | words[0];
 }
 
-/* Magnitudes 2^low .. 2^high; the sum is `before` at first. `skip` elements in, kernels may move no packs. */
+/* Magnitudes are 2^low .. 2^high; the sum starts at `before`. Starting `skip` elements in prevents vector loads. */
 static void check_squares(dtype type, int64_t n, int low, int high, uint64_t before, int64_t skip)
 {
     sample x = sample_open(type, 1, (int64_t[]){ n + skip }, 0);
@@ -46,7 +46,7 @@ static void squares(void **state)
     }
 }
 
-/* Squares that lie half-way between two units go to the even one. */
+/* Squares half-way between two units round to even. */
 static void squares_tie(void **state)
 {
     float x[2] = { 0x1p-41f * sqrtf(2.0f), 0.0f };
@@ -73,8 +73,8 @@ static void squares_flag(void **state)
     }
 }
 
-/* Of integers, whose sums are exact: every element belongs to one slice of its owner's part, with the sign of its place
- * and of the step. Parts of one run of signs have one slice, and BF16 values need not lie at 16 bytes. */
+/* Sums of integers are exact. Every element belongs to one slice of its owner's part, with the sign of its place and
+ * step. Parts of a single run of signs have one slice; BF16 values need not be aligned to 16 bytes. */
 static void signed_sums(void **state)
 {
     static const struct {
@@ -111,7 +111,7 @@ static void signed_sums(void **state)
     }
 }
 
-/* A digest is the sum of its parts' digests, of bits and not of values; elements that change places change it. */
+/* A digest is the sum of the digests of its parts. It depends on bits and on the places of elements. */
 static void digests(void **state)
 {
     enum { N = 10001, PART = 4099 };
@@ -165,7 +165,7 @@ static void clips(void **state)
     assert_true(clip_of(nine, 1.0, &norm) == 1.0 / (3.0 + 1e-6) && norm == 3.0);
     assert_true(clip_of(nine, 0.0, &norm) == 1.0 && norm == 3.0);
     assert_true(clip_of(nine, 4.0, &norm) == 1.0);
-    assert_true(clip_of(carried, 0.0, &norm) == 1.0 && norm == 3.0); /* words summed over ranks carry */
+    assert_true(clip_of(carried, 0.0, &norm) == 1.0 && norm == 3.0); /* carries between words summed over ranks */
     const uint64_t largest[EXACT_SUM_WORDS] = { [3] = 0xFFFFFFFFu }, outgrown[EXACT_SUM_WORDS] = { [3] = 1ull << 32 };
     assert_true(clip_of(largest, 0.0, &norm) == 1.0 && fabs(norm - 0x1p24) < 0.01);
     assert_true(clip_of(outgrown, 1.0, &norm) == 1.0 && isinf(norm));
@@ -220,8 +220,8 @@ typedef struct {
     bool master;
 } adamw_formats;
 
-/* Odd lengths start one element in, where kernels may move no packs. In double from the rounded inputs. FP32 makes
- * about eight roundings of the update, one of each result. */
+/* If n is odd, starts one element in, where kernels cannot use vector loads. Reference: double, from the rounded
+ * inputs. FP32 makes about eight roundings of the update and one of each result. */
 static sample skipped(dtype type, int64_t n)
 {
     sample x = sample_open(type, 1, (int64_t[]){ n + n % 2 }, 0);
@@ -278,7 +278,7 @@ static void adamw_updates(void **state)
     }
 }
 
-/* ---- first weights and tokens, against a Philox written out as the paper does ---- */
+/* ---- initial weights and tokens, against Philox as in the paper ---- */
 
 static void round_of(uint32_t c[4], const uint32_t k[2])
 {
@@ -302,7 +302,7 @@ static double normal_at(uint32_t key, int64_t index, double std)
     return (double)((float)sum * (float)(std / sqrt(8.0 * (65536.0 * 65536.0 - 1.0) / 12.0)));
 }
 
-/* A rank's window of a matrix that ends inside it. */
+/* A rank's window of a matrix; the matrix ends inside the window. */
 static void check_initialize(dtype type, int64_t rows, int64_t columns, initialize_args args)
 {
     sample x = sample_open(type, 2, (int64_t[]){ rows, columns }, 0);
@@ -329,7 +329,7 @@ static void first_weights(void **state)
         check_initialize(type, 12, 9, args);
         args.first_row = 50, args.first_column = 0;
         check_initialize(type, 3, 70, args);
-        args.rows = 1 << 20, args.columns = 1 << 16, args.first_row = 70000; /* indices beyond 32 bits */
+        args.rows = 1 << 20, args.columns = 1 << 16, args.first_row = 70000; /* indices above 32 bits */
         check_initialize(type, 2, 1500, args);
         args.rows = 40, args.columns = 70, args.first_row = 0;
     }

@@ -1,6 +1,6 @@
-/* What a mixture of experts computes beside its products: routing under a capacity against the rule written out in
- * double, its gradients against differences, and moving rows to experts and back, to the last bit. Ties and widths of
- * rows take turns; `long`: every routing has all. */
+/* Operations of a mixture of experts without its products: routing with a capacity against the rule in double, its
+ * gradients against differences, and moving rows to experts and back, bitwise. Ties and row widths alternate; `long`
+ * tests every combination. */
 #include "operations.h"
 #include "units/test_length.h"
 
@@ -10,7 +10,7 @@ typedef struct {
     int64_t tokens, sequences, experts, rows;
     int32_t local, groups;
 } routing;
-/* With more choices than the 512 that a block of a GPU places at once, too. */
+/* Includes more choices than the 512 that a block of a GPU places at once. */
 static const routing routings[] = {
     { 8, 1, 2, 8, 2, 1 },     { 12, 3, 4, 3, 2, 1 },   { 64, 2, 8, 16, 8, 1 },
     { 96, 1, 5, 30, 5, 3 },   { 96, 2, 8, 24, 4, 2 },  { 600, 1, 8, 150, 2, 1 },
@@ -18,7 +18,7 @@ static const routing routings[] = {
 };
 enum { ROUTINGS = sizeof routings / sizeof *routings };
 
-/* Operands of the routing, and of its backward. */
+/* Operands of routing and of its backward. */
 typedef struct {
     const routing *by;
     sample logits, order, choices, weights, place, source, statistics, d_weights, d_logits, loss, load;
@@ -49,7 +49,7 @@ static void routed_close(routed *r)
     for (int i = 0; i < 11; i++) sample_close(all[i]);
 }
 
-/* Quarters: many logits are equal, so that ties decide. Groups have every so-manieth token. */
+/* With ties, logits are multiples of 1/4, so that many are equal. Tokens are interleaved over the groups. */
 static void randomize_logits(routed *r, bool ties)
 {
     for (int64_t i = 0; i < r->logits.elements; i++) {
@@ -80,7 +80,7 @@ static void run_router(routed *r, bool given)
 
 static int expert_of(double choice) { return choice < 0 ? (int)(-1 - choice) : (int)choice; }
 
-/* The larger logit, of equals the lower expert, is chosen before all others. */
+/* The largest logits are chosen; among equal logits the lower expert. */
 static void check_choices(const routed *r)
 {
     for (int64_t t = 0; t < r->by->tokens; t++) {
@@ -98,15 +98,15 @@ static void check_choices(const routed *r)
     }
 }
 
-/* Does choice i come before choice j of the same expert and group: heavier, or as heavy and earlier? */
+/* Returns whether choice i precedes choice j of the same expert and group: larger weight, or equal and earlier. */
 static bool before(const routed *r, int64_t i, int64_t j)
 {
     double a = r->weights.value[i], b = r->weights.value[j];
     return a > b || (a == b && i < j);
 }
 
-/* A choice is dropped if as many as there are rows for come before it; who is not has a place of its own among those of
- * its expert and group, in order. */
+/* A choice is dropped if its rank is beyond the rows of its expert and group. The others get their own rows of that
+ * expert and group, in order. */
 static void check_places(const routed *r)
 {
     const routing *by = r->by;
@@ -131,7 +131,7 @@ static void check_places(const routed *r)
     assert_int_equal(placed, 0);
 }
 
-/* In double, of statistic 0 of a token's experts. */
+/* Computes the softmax of a token's experts in double (statistic 0). */
 static void probabilities(const double *x, int64_t experts, double *p)
 {
     double sum = 0.0;
@@ -160,7 +160,7 @@ static void check_statistics(const routed *r)
     free(expected);
 }
 
-/* Given, the same choices make the same places, whatever the logits say. */
+/* Given choices give the same rows, whatever the logits are. */
 static void check_given(routed *r)
 {
     double *place = malloc((size_t)r->place.elements * sizeof *place),
@@ -201,7 +201,7 @@ static void routes(void **state)
 
 static const double BALANCE = 0.03125;
 
-/* What is differentiated: the weights times their gradients, and the balance losses with the counts as they are. */
+/* The function to differentiate: weights times their gradients, plus balance losses with constant counts. */
 static double objective(const routed *r, const double *logits)
 {
     const routing *by = r->by;
@@ -229,8 +229,8 @@ static void run_router_backward(routed *r, bool reports)
     RUN(q, submit(q, "d_router", router_backward_op(o, (balance_args){ (float)BALANCE })));
 }
 
-/* Terms of a gradient: balance x counts, twice, and the pair's. 24 roundings of the largest are room for softmax's 12
- * and as many of the sum. */
+/* A gradient has the terms balance x counts, twice, and those of the pair. 24 roundings of the largest cover 12 of the
+ * softmax and 12 of the sum. */
 static void check_router_gradient(routed *r)
 {
     const double step = 1e-4, scale = 1.0 + BALANCE * largest(r->statistics.value, r->statistics.elements);
@@ -334,7 +334,7 @@ static void check_unpermute(moved *m, int64_t columns, bool weighted)
     sample_check_gaps(&m->sum, "unpermute");
 }
 
-/* The weights' gradients are sums of `columns` products: a rounding of a partial sum each, of random size. */
+/* The weights' gradients are sums of `columns` products: each partial sum adds a random rounding. */
 static void check_unpermute_backward(moved *m, int64_t columns)
 {
     RUN(q,

@@ -1,5 +1,5 @@
-/* Codes of FP8: made of values, transposed, updated, and the scales of the next step, each bit for bit as a plain loop
- * makes them. Products of codes against double: operations_fp8_matmul.c. The codec itself: units/base/fp8.c. */
+/* FP8 conversion, transposition, updates, and the scales of the next step, bitwise against a simple loop.
+ * operations_fp8_matmul.c tests products in double, units/base/fp8.c tests the conversion of single numbers. */
 #include "operations.h"
 
 static const dtype code_types[] = { E4M3, E5M2 }, value_types[] = { F32, BF16 };
@@ -9,7 +9,7 @@ static const dtype code_types[] = { E4M3, E5M2 }, value_types[] = { F32, BF16 };
 typedef enum { CODES = 1, TRANSPOSED = 2, AMAX = 4, COUNTS = 8, PARTS = 16 } part;
 typedef enum { PLAIN, WITH_NO_NUMBERS, ALL_ZERO } content;
 
-/* x [m / batch, batch, n], with gaps between rows; groups 0: the transposed copy is one matrix. */
+/* x [m / batch, batch, n], with gaps between rows. groups 0: the transposed copy is one matrix. */
 typedef struct {
     int64_t m, batch, n, groups, gap;
 } quantizing;
@@ -19,7 +19,7 @@ static const quantizing shapes[] = { { 1, 1, 1, 0, 0 },     { 5, 1, 7, 0, 3 },  
                                      { 330, 2, 70, 5, 2 },  { 1024, 1, 16, 2, 1030 } };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-/* Magnitudes on both sides of what the format holds, zeros of both signs among them. */
+/* Sets magnitudes below and above the range of the format, including zeros of both signs. */
 static void set_content(sample *x, content how, double largest)
 {
     static const double no_number[] = { (double)NAN, (double)-NAN, (double)INFINITY, (double)-INFINITY };
@@ -32,7 +32,7 @@ static void set_content(sample *x, content how, double largest)
     sample_read(x);
 }
 
-/* What a plain loop makes of x. */
+/* The results of a simple loop over x. */
 typedef struct {
     uint8_t *codes, *transposed;
     int32_t amax;
@@ -67,7 +67,7 @@ static tensor transposed_like(const quantizing *s, sample *memory, dtype type)
     return memory->t;
 }
 
-/* The amax stays where it was larger; counts are added to. */
+/* An amax that was larger stays; counts are added. */
 static void check_quantize(const quantizing *s, dtype from, dtype type, float scale, int parts, content how)
 {
     const int64_t dim[] = { s->m / s->batch, s->batch, s->n };
@@ -97,7 +97,7 @@ static void check_quantize(const quantizing *s, dtype from, dtype type, float sc
     free(e.transposed);
 }
 
-/* Each part absent; counts are those of codes. */
+/* Any part may be absent. Counts need FP8 values. */
 static void quantizes_in_parts(void **state)
 {
     for (int parts = 0; parts < PARTS; parts++)
@@ -117,7 +117,7 @@ static void quantizes_every_shape(void **state)
             }
 }
 
-/* Scales at the ends of their range, and that of what is no number: then no code is a number but zero's neither. */
+/* Scales at the ends of their range, and NaN: then every FP8 value is NaN, also that of zero. */
 static void quantizes_with_any_scale(void **state)
 {
     static const float scales[] = { 0x1p-100f, 0x1p-20f, 0x1p20f, 0x1p100f, NAN };
@@ -128,7 +128,7 @@ static void quantizes_with_any_scale(void **state)
         }
 }
 
-/* Codes of all kinds, NaN and infinity among them, as bytes; rows with gaps. */
+/* FP8 values of all kinds, also NaN and infinity, as bytes; rows with gaps. */
 static void check_transpose(const quantizing *s, dtype type)
 {
     int64_t groups = groups_of(s), m = s->m / groups, rows = padded(m);
@@ -166,7 +166,7 @@ static int32_t drawn_amax(int64_t i, int64_t step)
     return rare ? special[drawn.word[3] % 6] : (int32_t)(drawn.word[0] % 0x7F000000u);
 }
 
-/* The NaN that a division makes differs between machines: a GPU drops the bits that a host keeps. */
+/* The bits of NaN after a division differ: a GPU drops bits that a host keeps. */
 static void check_factors(const float factor[FP8_FACTORS], float scale)
 {
     uint32_t inverse = float_bits(factor[FP8_INVERSE]);
@@ -174,8 +174,8 @@ static void check_factors(const float factor[FP8_FACTORS], float scale)
     assert_true(inverse == float_bits(1.0f / scale) || (isnan(factor[FP8_INVERSE]) && isnan(scale)));
 }
 
-/* In step `step` amaxes take the place of those of FP8_HISTORY steps before; what else is in the history stays. Every
- * seventh tensor has seen nothing yet. */
+/* In step `step` amaxes replace those of FP8_HISTORY steps before; the rest of the history stays. Every seventh tensor
+ * has no amax yet. */
 static void check_scales(double step, bool exact)
 {
     double scalar[STEP_SCALARS] = { [SCALAR_STEP] = step };
@@ -207,7 +207,7 @@ static void check_scales(double step, bool exact)
     free(after);
 }
 
-/* Of one tensor of each kind, the scale is its amax's. */
+/* With one tensor of each kind, each scale follows from its own amax. */
 static void scales_follow_an_amax(void **state)
 {
     (void)state;
@@ -268,7 +268,7 @@ static void update(bucket *b, float *scale, int32_t *amax, uint64_t *counts)
     RUN(q, submit(q, "adamw", adamw_op(&o, (adamw_rule){ 0.9f, 0.95f, 1e-5f, 0.1f })));
 }
 
-/* An update into codes is one into BF16, whose weight is then quantized; amax and counts of either are the weight's. */
+/* An FP8 update equals a BF16 update followed by quantize. amax and counts are those of the weight in both. */
 static void check_update(dtype type, int64_t n, float scale)
 {
     bucket codes = bucket_open(type, n), bf16 = bucket_open(BF16, n), unseen = bucket_open(type, n);
@@ -309,7 +309,7 @@ static void weights_become_codes(void **state)
         }
 }
 
-/* An amax is also of a weight that has no master and no codes. */
+/* A weight without a master and without FP8 values has an amax, too. */
 static void a_weight_in_place_has_an_amax(void **state)
 {
     enum { N = 3000 };

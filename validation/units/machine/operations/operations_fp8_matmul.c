@@ -1,10 +1,10 @@
-/* Products of FP8 codes, single ones and of groups, against double: formats, accesses, layouts, scales and biases. */
+/* Products of FP8 values, single and grouped, against double: formats, accesses, layouts, scales and biases. */
 #include "operations.h"
 
 typedef struct {
     int64_t m, n, k;
 } shape;
-/* Rows of a, alone, need not be multiples of 16. */
+/* Only the rows of a need not be multiples of 16. */
 static const shape shapes[] = { { 16, 16, 16 },  { 1, 32, 16 },    { 5, 16, 48 },   { 32, 48, 64 },
                                 { 33, 112, 80 }, { 128, 96, 528 }, { 50, 64, 2064 } };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
@@ -16,7 +16,7 @@ static const formats all_formats[] = { { E4M3, E4M3, BF16 }, { E4M3, E5M2, F32 }
                                        { E4M3, E4M3, F32 },  { E4M3, E5M2, BF16 }, { E5M2, E4M3, F32 } };
 enum { FORMATS = sizeof all_formats / sizeof *all_formats };
 
-/* What the values of a and b were multiplied by: powers of two, or any number. */
+/* The scales of a and b: powers of two, or any numbers. */
 typedef struct {
     float a, b;
 } scales;
@@ -25,8 +25,8 @@ enum { SCALES = sizeof all_scales / sizeof *all_scales };
 
 enum { GAPS = 1, C_TRANSPOSED = 2, INTERLEAVED = 4, LAYOUTS = 8 };
 
-/* [groups, rows, columns], contiguous in its last dimension, or in the one before if transposed. Groups lie one after
- * the other, with gaps between rows, or interleaved row by row. */
+/* [groups, rows, columns], contiguous in the last dimension, or in the one before if transposed. Groups are
+ * consecutive, with gaps between rows, or interleaved row by row. */
 static sample matrices(dtype type, int64_t groups, int64_t rows, int64_t columns, int layout, bool transposed)
 {
     int64_t line = transposed ? rows : columns, lines = transposed ? columns : rows;
@@ -44,7 +44,7 @@ static sample matrices(dtype type, int64_t groups, int64_t rows, int64_t columns
     return x;
 }
 
-/* A sample as one matrix. */
+/* Returns a sample as one matrix. */
 static tensor single(const sample *x)
 {
     tensor t = tensor_2d(x->t.data, x->t.type, x->t.dim[1], x->t.dim[2]);
@@ -87,7 +87,7 @@ static void product_close(product *p)
     free(p->magnitude);
 }
 
-/* Sums of the codes' products, over the scales, and of the terms' magnitudes; onto what c or the bias holds. */
+/* Computes the products divided by the scales, and the terms' magnitudes; adds c's old values or the bias. */
 static void expect(product *p, scales by, bool adds, bool biased)
 {
     double scale = (double)by.a * (double)by.b;
@@ -112,10 +112,9 @@ static void expect(product *p, scales by, bool adds, bool biased)
 
 static bool power_of_two(float x) { return !(float_bits(x) & 0x7FFFFFu); }
 
-/* As operations_matmul.c of a sum of k terms in FP32: 4 sqrt(k) + 4 roundings of the size that partial sums of random
- * signs have. A scale that is no power of two rounds the values, or the product and itself, at most three times more,
- * each time a term's share. Tensor cores keep 14 bits (limits.c): k / 32 times half a unit of the sum, and 2
- * sqrt(k) of the products. */
+/* As in operations_matmul.c, a sum of k FP32 terms may have 4 sqrt(k) + 4 roundings of the size of random partial sums.
+ * A scale that is not a power of two adds at most three roundings of each term (of the values, or of product and
+ * scale). Tensor cores keep 14 bits (limits.c): k / 32 times half a unit of the sum, and 2 sqrt(k) of the products. */
 static double limit_of(const product *p)
 {
     double k = (double)p->s.k, size = largest(p->magnitude, p->c.elements) / sqrt(k);
@@ -148,7 +147,7 @@ static void check_bias(product *p, scales by)
     sample_check_gaps(&p->c, "a product of codes with a bias");
 }
 
-/* Columns of c that are contiguous are multiples of 16, too. */
+/* If columns of c are contiguous, they must be multiples of 16, too. */
 static bool fits(const shape *s, int layout) { return !(layout & C_TRANSPOSED) || s->m % FP8_ALIGNMENT == 0; }
 
 static void products(void **state)
@@ -178,8 +177,8 @@ static void products_of_groups(void **state)
             }
 }
 
-/* c = 1 plus 608 times 2^-9 times 1 in BF16: each 2^-9 alone would vanish, and so would a product rounded in pieces.
- * The sums are exact in 14 bits. */
+/* c = 1 + 608 x 2^-9 x 1 in BF16: adding 2^-9 one by one, or rounding parts of the product, would lose it. The sums are
+ * exact in 14 bits. */
 static void rounded_once(void **state)
 {
     product p = product_open(&(shape){ 48, 32, 608 }, 0, (formats){ E4M3, E4M3, BF16 }, 0);
@@ -195,7 +194,7 @@ static void rounded_once(void **state)
     product_close(&p);
 }
 
-/* A NaN among the codes, or as a scale, reaches what it is a term of, and nothing else. */
+/* A NaN in an FP8 value or a scale reaches exactly the results that it is a term of. */
 static void no_number_stays(void **state)
 {
     product p = product_open(&shapes[3], 0, (formats){ E4M3, E4M3, BF16 }, 0);

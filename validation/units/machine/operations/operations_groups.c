@@ -1,14 +1,14 @@
-/* Attention's gradients of keys and values are sums over the query heads of a group: a head left out, or taken twice,
- * shows. */
+/* Attention's gradients of keys and values are sums over a group's query heads. Finds a head that is omitted or added
+ * twice. */
 #include "operations.h"
 
-/* 1 and -1 by turns, from key to key and from one kv head to the other. */
+/* Returns 1 and -1 alternately, from key to key and from one kv head to the other. */
 static double turn_of(int64_t element) { return (element / 4 + element / 2) % 2 ? -1.0 : 1.0; }
 
-/* One query each of two groups of heads sees t keys of zeros, t a power of two: every weight is 1 / t. Head h has query
- * (h + 1, 1) and d_out (2^h, 1), values are (1, 0) and (-1, 0) by turns: so dv is the sum of d_out over the group, dk
- * that of +- 2^h times the query, each over t, and a head that is left out, or taken twice, shows. lse is rounded by
- * 2^-21, e to it by 15 roundings at most. */
+/* Two groups of heads have one query each, which sees t zero keys (t is a power of two), so every weight is 1 / t. Head
+ * h has query (h + 1, 1) and d_out (2^h, 1); values alternate between (1, 0) and (-1, 0). dv is the group's sum of
+ * d_out / t, dk the sum of +- 2^h query / t, so a head omitted or added twice is visible. Error: lse is rounded by
+ * 2^-21, its exponential by at most 15 roundings. */
 static void check_groups(int64_t t, int64_t of_a_key)
 {
     const int64_t query[] = { 1, 1, 2 * of_a_key, 2 }, key[] = { t, 1, 2, 2 }, heads[] = { 1, 2 * of_a_key, 1 };
@@ -41,8 +41,8 @@ static void check_groups(int64_t t, int64_t of_a_key)
     for (int i = 0; i < 9; i++) sample_close(all[i]);
 }
 
-/* The CUDA machine gives a group that has few keys to several blocks: here none, two of three heads, and, as four do
- * not divide six, six. */
+/* The CUDA machine splits a group with few keys over several blocks: here it does not split, then two blocks of three
+ * heads, then six blocks, because four do not divide six heads. */
 static void groups(void **state)
 {
     check_groups(16384, 2);

@@ -1,4 +1,4 @@
-/* The norm with its addition, and the loss over a split vocabulary, against double. */
+/* Compares the norm with addition, and the loss over a divided vocabulary, with double. */
 #include "operations.h"
 
 static double as_type(dtype type, double x)
@@ -6,8 +6,8 @@ static double as_type(dtype type, double x)
     return type == BF16 ? (double)bf16_widen(bf16_round((float)x)) : (double)(float)x;
 }
 
-/* sum is x + delta rounded once; the norm is that of the rounded sum. Tolerance as in operations.c; the mean, here 1,
- * is as large as the largest difference from it. */
+/* sum is x + delta, rounded once, and the norm is that of the rounded sum. Tolerance as in operations.c: the mean, here
+ * 1, is as large as the largest deviation. */
 static void check_norm_sum(dtype type, int64_t rows, int64_t h, const int64_t gap[4], bool centred)
 {
     const int64_t dim[] = { rows, h };
@@ -54,7 +54,7 @@ static void check_norm_sum(dtype type, int64_t rows, int64_t h, const int64_t ga
 
 static void norm_sum(void **state)
 {
-    static const int64_t gap[][4] = { { 3, 0, 2, 1 }, { 8, 0, 16, 24 } }; /* the second: rows are aligned */
+    static const int64_t gap[][4] = { { 3, 0, 2, 1 }, { 8, 0, 16, 24 } }; /* the second: aligned rows */
     for (dtype type = F32; type <= BF16; type++)
         for (int i = 0; i < 4; i++) {
             check_norm_sum(type, 5, 7, gap[i / 2], i % 2);
@@ -118,8 +118,7 @@ static void loss_run(loss_trial *t)
     }
 }
 
-/* exp_shared is good to 3e-7 and its argument, up to 16 large, to 2^-24 of that: 1e-6 + 1e-6 relative to softmax <= 1.
- */
+/* exp_shared has an error of 3e-7, and 2^-24 of its argument (up to 16): 2e-6 relative, softmax <= 1. */
 static double row_check(loss_trial *t, int64_t row)
 {
     double total = 0.0;
@@ -156,13 +155,13 @@ static void losses(void **state)
         check_loss((loss_shape){ 5, 2, 7, 1, 7, 3 }, type);
         check_loss((loss_shape){ 4, 1, 2504, 1, 2497, 8 }, type);
         check_loss((loss_shape){ 6, 3, 64, 4, 200, 0 }, type);
-        check_loss((loss_shape){ 3, 1, 16, 4, 30, 0 }, type); /* the last ranks hold padding only */
+        check_loss((loss_shape){ 3, 1, 16, 4, 30, 0 }, type); /* the last ranks have only padding */
         check_loss((loss_shape){ 1, 2, 20000, 1, 19999, 0 }, type);
         check_loss((loss_shape){ 1100, 1, 16, 1, 14, 0 }, type);
     }
 }
 
-/* With a GPU's bits, of which a sum of bits would make a number. */
+/* The bits of a GPU's NaN: a sum of these bits would give a number. */
 static void loss_not_a_number(void **state)
 {
     loss_trial t = loss_open((loss_shape){ 3, 1, 40, 2, 80, 0 }, F32);

@@ -1,5 +1,5 @@
-/* Matrix products in every layout, format and access, on odd sizes and views with gaps, against double. Also what
- * oneDNN must not do: round FP32 inputs, or round an updated BF16 result twice. */
+/* Matrix products in every layout, format and access, with odd sizes and gaps, against double. oneDNN must neither
+ * round FP32 inputs nor round an updated BF16 result twice. */
 #include "operations.h"
 #include "units/test_length.h"
 
@@ -17,7 +17,7 @@ enum { SHAPES = sizeof shapes / sizeof *shapes, FORMATS = sizeof all_formats / s
 
 enum { A_TRANSPOSED = 1, B_TRANSPOSED = 2, C_TRANSPOSED = 4, GAPS = 8, LAYOUTS = 16 };
 
-/* A matrix whose rows, or columns, are contiguous, in either case perhaps with gaps between them. */
+/* Returns a matrix with contiguous rows or columns, with `gap` elements between them. */
 static sample matrix(dtype type, int64_t rows, int64_t columns, int64_t gap, bool transposed, uint32_t number)
 {
     sample x = sample_open(type, 2, transposed ? (int64_t[]){ columns, rows } : (int64_t[]){ rows, columns }, gap);
@@ -26,7 +26,7 @@ static sample matrix(dtype type, int64_t rows, int64_t columns, int64_t gap, boo
     return x;
 }
 
-/* The exact product in double, and the sum of the terms' magnitudes. */
+/* Computes the exact product in double, and the sum of the terms' magnitudes. */
 static void product(const shape *s, const sample *a, const sample *b, double *sum, double *magnitude)
 {
     for (int64_t i = 0; i < s->m; i++)
@@ -38,8 +38,8 @@ static void product(const shape *s, const sample *a, const sample *b, double *su
             }
 }
 
-/* A sum of k terms in FP32, in any order: at most k roundings of a partial sum; random ones grow like sqrt(k), so
- * 4 sqrt(k) + 4 is generous, yet far below one rounding of the inputs to TF32 or BF16 for these k. */
+/* A sum of k FP32 terms in any order has at most k roundings of partial sums; random ones grow like sqrt(k). 4 sqrt(k)
+ * + 4 is generous, but far below one rounding of the inputs to TF32 or BF16 for these k. */
 static double limit_of_sums(const shape *s, const double *magnitude, int64_t elements)
 {
     double k = (double)s->k;
@@ -70,7 +70,7 @@ static void check_product(const shape *s, formats f, access_mode how, int layout
     sample_close(&c);
 }
 
-/* Formats take turns from shape to shape and from layout to layout; `long`: each has all. */
+/* Formats alternate over shapes and layouts; `long` tests every combination. */
 static bool is_turn(size_t number, size_t format, int layout)
 {
     return test_is_long() || (number + (size_t)layout) % FORMATS == format;
@@ -87,7 +87,7 @@ static void products(void **state)
             }
 }
 
-/* The bias counts as one more term; what c held does not. */
+/* The bias counts as one more term; the old values of c do not. */
 static void check_bias(const shape *s, formats f, int layout)
 {
     int64_t gap = layout & GAPS ? 3 : 0;
@@ -121,9 +121,8 @@ static void biases(void **state)
                     check_bias(&shapes[s], all_formats[f], layout);
 }
 
-/* Products of several groups: their matrices one after the other, or interleaved row by row; with gaps between rows of
- * four dims, as sample_open has them. Each group's is the single product of its matrices, but for the order of adding.
- */
+/* Grouped products: matrices consecutive, or interleaved row by row, or with gaps between rows of four dimensions (see
+ * sample_open). The product of each group equals the single product, except for the order of addition. */
 typedef enum { IN_TURN, INTERLEAVED, STACKINGS } stacking;
 
 static sample matrices(dtype type, int64_t groups, int64_t rows, int64_t columns, stacking how, bool transposed,
@@ -179,7 +178,7 @@ static void groups_of_products(void **state)
                                  layout);
 }
 
-/* Slices of a fused matrix: operands that share their rows. */
+/* Slices of a fused matrix: operands with common rows. */
 static void fused_slices(void **state)
 {
     sample x = sample_open(F32, 2, (int64_t[]){ 40, 96 }, 0), c = matrix(F32, 40, 40, 0, false, 3);
@@ -196,7 +195,7 @@ static void fused_slices(void **state)
     sample_close(&c);
 }
 
-/* 1 + 2^-20 has no shorter form: a product with rounded inputs would give 1. */
+/* 1 + 2^-20 needs FP32: a product with rounded inputs would give 1. */
 static void exact_inputs(void **state)
 {
     const int64_t gap = 0;
@@ -213,7 +212,7 @@ static void exact_inputs(void **state)
     sample_close(&c);
 }
 
-/* c = 1 plus 600 times 2^-9 times 1 in BF16: each 2^-9 alone would vanish, and so would a product rounded in pieces. */
+/* c = 1 + 600 x 2^-9 x 1 in BF16: adding 2^-9 one by one, or rounding parts of the product, would lose it. */
 static void check_rounded_once(int64_t gap)
 {
     sample a = matrix(BF16, 48, 600, gap, true, 1), b = matrix(BF16, 600, 32, gap, false, 2),

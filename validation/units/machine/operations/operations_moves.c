@@ -1,4 +1,4 @@
-/* Operations that move data, defined to the last bit: copies, additions, fills, sums, and planted faults. */
+/* Operations that move data, tested bitwise: copies, additions, fills, sums, planted faults. */
 #include "operations.h"
 
 static void check_copies(int64_t n)
@@ -27,7 +27,7 @@ static void copies(void **state)
     check_copies(2999);
 }
 
-/* Sums round once; the last elements need not fill what a kernel moves at once. */
+/* Sums are rounded once. The number of elements need not be a multiple of a kernel's vector. */
 static void adds(void **state)
 {
     const int64_t n = 5003;
@@ -45,8 +45,8 @@ static void adds(void **state)
     }
 }
 
-/* To BF16 where roundings are decided: every upper half of the bits, NaNs among them, with lower halves at zero, at the
- * tie and beside them; from an odd address kernels move no packs. */
+/* Tests rounding to BF16: every upper half of the bits, also NaN, with lower halves at zero, at the tie and next to
+ * both. At odd addresses kernels cannot use vectors. */
 static void roundings(void **state)
 {
     static const uint16_t low[] = { 0, 1, 0x4000, 0x7FFF, 0x8000, 0x8001, 0xC000, 0xFFFF };
@@ -63,7 +63,7 @@ static void roundings(void **state)
     free(y);
 }
 
-/* Views of equal shapes; what lies between their rows stays. */
+/* Copies between views of equal shapes; the elements between rows stay. */
 static void check_copy_of_views(dtype to, dtype from, int64_t columns, access_mode how, int64_t gap)
 {
     const int64_t dim[] = { 7, 2, 3, columns };
@@ -87,11 +87,11 @@ static void copies_of_views(void **state)
             for (access_mode how = WRITE; how <= UPDATE; how++) {
                 check_copy_of_views(to, from, 6, how, 5);
                 check_copy_of_views(to, from, 2100, how, 5);
-                check_copy_of_views(to, from, 2104, how, 8); /* rows are aligned */
+                check_copy_of_views(to, from, 2104, how, 8); /* aligned rows */
             }
 }
 
-/* In FP32, part after part, rounded once, into rows with or without gaps. */
+/* Adds parts in FP32, in order, rounds once, and writes rows with or without gaps. */
 static void check_sum_of_parts(dtype to, dtype from, int64_t parts, int64_t columns, int64_t gap)
 {
     const int64_t dim[] = { 5, 2, 3, columns }, elements = 30 * columns, all = parts * elements;
@@ -153,7 +153,7 @@ static void submit_fault(queue *q, op_kind kind, tensor t, int64_t index)
     op_submit(q, &o);
 }
 
-/* Planted faults also reach views with gaps, and nothing else. */
+/* Planted faults change views with gaps, and nothing outside them. */
 static void faults(void **state)
 {
     for (dtype type = F32; type <= F64; type++) {

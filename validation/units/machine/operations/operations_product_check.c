@@ -1,10 +1,10 @@
-/* The check of whole products: right ones pass in every form, and stay near their bound; of wrong ones those are found
- * that the size of a rounding lets be found. */
+/* The check of whole products. Correct products pass in every form, close to the limit. Wrong products are found if the
+ * error exceeds the size of a rounding. */
 #include "machine/op/limits.h"
 #include "machine/prove/shadow.h"
 #include "units/machine/operations/operations.h"
 
-/* Blocks of 256, 256 and 88 columns. */
+/* Column blocks of 256, 256 and 88. */
 enum { M = 40, N = 600, K = 144, A_TURNED = 1, B_TURNED = 2, C_TURNED = 4, GAPS = 8, BIASED = 16, FORMS = 32 };
 
 typedef struct {
@@ -25,7 +25,7 @@ typedef struct {
 } product;
 static float scales[2] = { 3.7f, 0.25f };
 
-/* As a GPU makes it: a product is rounded to BF16 before something is added. */
+/* GPUs round a product to BF16 before an addition. */
 static bool on_gpu;
 
 static sample matrices(dtype type, int64_t groups, int64_t rows, int64_t columns, int layout)
@@ -87,7 +87,7 @@ static void product_close(product *p)
     free(p->before);
 }
 
-/* The worst comparison, as a part of its limit. */
+/* Returns the worst comparison as a fraction of its limit. */
 static double judged(const product *p, uint32_t draw)
 {
     product_finding f =
@@ -103,8 +103,8 @@ static void right_products_pass(void **state)
         for (int form = (int)i % 3; form < FORMS; form += 3) {
             product p = product_open(&kinds[i], form);
             double worst = judged(&p, (uint32_t)form);
-            /* Roundings are uniform, so their root mean square is 0.58 of the bound, and the largest of 120 to 1,800
-             * comparisons is 2.5 to 4 times that, of a limit of 6.3 to 6.7. FP32's bound is for sums in FP32. */
+            /* Uniform roundings have a root mean square of 0.58 of the bound. The largest of 120 to 1,800 comparisons
+             * is 2.5 to 4 times that; the limit is 6.3 to 6.7. FP32's bound is for FP32 sums. */
             double least = kinds[i].c == BF16 && !on_gpu ? 0.15 : 0.0;
             if (!(worst < 0.5 && worst > least)) fail_msg("kind %zu, form %d: %.3g of the limit", i, form, worst);
             product_close(&p);
@@ -118,7 +118,7 @@ static int64_t largest_column(const double *row)
     return at;
 }
 
-/* What an element of the first group becomes. */
+/* Returns the wrong value of an element in the first group. */
 static double wrong_value(int deed, const product *p, int64_t row, int64_t column)
 {
     double right = p->right[row * N + column];

@@ -1,15 +1,15 @@
-/* What is done with every operation of operations.c and operations_activations.c: it runs on random tensors of each of
- * its shapes, beside a naive version in double; each gradient is compared with central differences of that version; and
- * the result must not depend on threads. */
+/* Tests every operation of operations.c and operations_activations.c: compares it with a simple version in double on
+ * random tensors of each shape, compares each gradient with central differences of that version, and checks that the
+ * result does not depend on the number of threads. */
 #pragma once
 #include "operations.h"
 #include "units/test_length.h"
 
 enum { TENSORS = 4, SHAPES = 9, SHAPE = 6, CHECKED_ELEMENTS = 24 };
-static const double STEP = 1e-4; /* of the differences: their own error is about 1e-8 */
+static const double STEP = 1e-4; /* of the differences, whose error is about 1e-8 */
 
-/* type DTYPES: the format under test. below > 0: integers in [0, below). An input with differentiate has a gradient, of
- * format gradient_type. */
+/* type DTYPES: the tested format. below > 0: integers in [0, below). differentiate: the input has a gradient, of format
+ * gradient_type. */
 typedef struct {
     dtype type;
     int dims;
@@ -23,24 +23,24 @@ typedef struct {
 typedef struct {
     const char *name;
     int inputs, outputs; /* the loss is a weighted sum of output 0 */
-    int in_place;        /* so many outputs start as the inputs */
+    int in_place;        /* this many outputs start as the inputs */
     bool updates;        /* backward also accumulates */
     void (*describe)(const int64_t *shape, spec *in, spec *out);
     void (*reference)(const int64_t *shape, dtype type, double *const *in, double *const *out);
     void (*forward)(queue *q, const int64_t *shape, const tensor *in, const tensor *out);
     void (*backward)(queue *q, const int64_t *shape, const tensor *in, const tensor *out, tensor d_out,
                      const tensor *d_in, access_mode how);
-    bool (*is_large)(const int64_t *shape, dtype type); /* left out with XGSW_TEST_SMALL_BLOCKS (shared_memory.t) */
-    /* Absolute error allowed, in FP32 roundings of the largest element; one rounding of each result comes on top. */
+    bool (*is_large)(const int64_t *shape, dtype type); /* skipped with XGSW_TEST_SMALL_BLOCKS (shared_memory.t) */
+    /* Allowed absolute error in FP32 roundings of the largest element, in addition to one rounding of each result. */
     double forward_roundings, backward_roundings;
-    /* Roundings of saved results to BF16 that reach the gradient. */
+    /* BF16 roundings of saved results that affect the gradient. */
     double backward_bf16;
-    /* The CUDA machine's roundings of softmax weights to BF16 that reach output 0, of the largest input. */
+    /* BF16 roundings of softmax weights on the CUDA machine that affect output 0, relative to the largest input. */
     double weights_bf16;
     int64_t shape[SHAPES][SHAPE];
 } operation;
 
-/* `shaped` begins the name of the function that describes it, `computed` those of the others. */
+/* `shaped` is the name prefix of the describing function, `computed` that of the other functions. */
 #define OPERATION(title, shaped, computed, ...)                                                                        \
     {                                                                                                                  \
         .name = title, .describe = shaped##_describe, .reference = computed##_reference, .forward = computed##_run,    \
@@ -102,7 +102,7 @@ static void run_forward(trial *t)
     RUN(q, t->o->forward(q, t->shape, in, out));
 }
 
-/* Gradients; with UPDATE they are added to what d_in holds. */
+/* Runs the backward. With UPDATE, gradients are added to d_in. */
 static void run_backward(trial *t, access_mode how)
 {
     if (!t->o->backward) return;
@@ -120,7 +120,7 @@ static void evaluate(const trial *t, double **out)
     t->o->reference(t->shape, t->type, in, out);
 }
 
-/* Fresh doubles for every output; returns their sum weighted with d_out for output 0. */
+/* Computes every output in double. Returns output 0 weighted with d_out. */
 static double loss(const trial *t)
 {
     double *out[TENSORS], sum = 0.0;
@@ -163,8 +163,8 @@ static double difference(const trial *t, int input, int64_t i)
     return (above - below) / (2 * STEP);
 }
 
-/* Elements all over the tensor, first and last among them. Errors are relative to the largest gradient, or to d_out: a
- * gradient may vanish by cancellation. */
+/* Checks elements over the whole tensor, including first and last. Errors are relative to the largest gradient, or to
+ * d_out, because a gradient may vanish by cancellation. */
 static void check_gradient(const trial *t, int input, const double *before)
 {
     const sample *d = &t->d_in[input];
@@ -197,7 +197,7 @@ static void check_backward(trial *t, access_mode how)
     }
 }
 
-/* The bytes of everything written. */
+/* Returns the bytes of all results. */
 static char *results(const trial *t, size_t *bytes)
 {
     *bytes = 0;
@@ -210,7 +210,7 @@ static char *results(const trial *t, size_t *bytes)
     return all;
 }
 
-/* Bitwise the same on one, two and five threads; on a GPU, which has none of these, in two runs. */
+/* The results are bitwise equal with one, two and five threads; on a GPU, in two runs. */
 static void check_threads(trial *t)
 {
     static const int threads[] = { 1, 5, 2 };
@@ -240,8 +240,8 @@ static void check_trial(trial *t)
     trial_close(t);
 }
 
-/* Gaps after which no row is aligned, and after which all are: kernels may move those otherwise. They take turns from
- * shape to shape and from format to format; `long`: each shape has both. */
+/* One gap leaves no row aligned, the other aligns all rows, because kernels may treat them differently. Gaps alternate
+ * over shapes and formats; `long` tests both. */
 static void check_operation(void **state)
 {
     static const int64_t gap[] = { 5, 8 };
