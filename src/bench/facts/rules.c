@@ -244,12 +244,12 @@ static const struct {
     { "outlier",
       "no rank computes 10 % longer than its peers, beyond three standard errors; not judged: several threads on "
       "shared cores",
-      "all others wait for it", "see the reason", without_outliers },
+      "all others wait for it", "leave out the GPU in the reason", without_outliers },
     { "preloaded", "no preloaded library that replaces functions of clocks, MPI, oneDNN, CUDA or NCCL",
       "it may change times or work", "run without it", without_preloads },
     { "placement", "recipe's layout: tensor groups within an NVLink domain, or node if NVML reports none",
-      "as published", "see the reason", placed_as_the_recipe },
-    { "libraries", "equal libraries on all ranks", "unclear what ran", "see the reason", with_equal_libraries },
+      "as published", "block distribution; see the reason", placed_as_the_recipe },
+    { "libraries", "equal libraries on all ranks", "unclear what ran", "equal environment on all nodes", with_equal_libraries },
     { "spread, drift",
       "p90 / p10 of step times at most " SAY(SPREAD_LIMIT) "; median of last half / first half "
                                                            "1/" SAY(DRIFT_LIMIT) " to " SAY(DRIFT_LIMIT),
@@ -257,11 +257,11 @@ static const struct {
       "other jobs, network, power limits; `warmup`; soak with `minutes`", with_steady_steps },
     { "repeats", "largest / smallest mean of `repeats` at most 1 + " SAY(REPEATS_LIMIT) ", judged with the last",
       "one run proves little", "more steps", as_before },
-    { "soak", "a soak lasts `minutes`", "slow heating shows late", "see the reason", as_long_as_asked },
+    { "soak", "a soak lasts `minutes`", "slow heating shows late", "fewer `minutes`", as_long_as_asked },
     { "numbers, collapse, divergence",
       "finite loss and norm, no zero gradient, loss at most twice an untrained model's",
       "broken training needs less power", "the recipe's learning rate", with_sound_numbers },
-    { "failed, interrupted", "complete and PASSED", "steps are missing or wrong", "see the reason", to_its_end },
+    { "failed, interrupted", "complete and PASSED", "steps are missing or wrong", "find the cause in the reason", to_its_end },
 };
 enum { FORESEEN = 6, RULES = sizeof rules / sizeof *rules };
 
