@@ -249,7 +249,8 @@ static const struct {
       "it may change times or work", "run without it", without_preloads },
     { "placement", "recipe's layout: tensor groups within an NVLink domain, or node if NVML reports none",
       "as published", "block distribution; see the reason", placed_as_the_recipe },
-    { "libraries", "equal libraries on all ranks", "unclear what ran", "equal environment on all nodes", with_equal_libraries },
+    { "libraries", "equal libraries on all ranks", "unclear what ran", "equal environment on all nodes",
+      with_equal_libraries },
     { "spread, drift",
       "p90 / p10 of step times at most " SAY(SPREAD_LIMIT) "; median of last half / first half "
                                                            "1/" SAY(DRIFT_LIMIT) " to " SAY(DRIFT_LIMIT),
@@ -261,7 +262,8 @@ static const struct {
     { "numbers, collapse, divergence",
       "finite loss and norm, no zero gradient, loss at most twice an untrained model's",
       "broken training needs less power", "the recipe's learning rate", with_sound_numbers },
-    { "failed, interrupted", "complete and PASSED", "steps are missing or wrong", "find the cause in the reason", to_its_end },
+    { "failed, interrupted", "complete and PASSED", "steps are missing or wrong", "find the cause in the reason",
+      to_its_end },
 };
 enum { FORESEEN = 6, RULES = sizeof rules / sizeof *rules };
 
