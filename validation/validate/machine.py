@@ -100,8 +100,7 @@ def check_seconds(case, f):
     computed = sum(seconds for name, seconds in table(case, "operations", "name", "seconds").items()
                    if name not in TRANSFERS)
     f.same("seconds of phases", sum(case["phases/seconds"]), computed, SUMMED)
-    window, exposed = case["ranks/rank_seconds"][first:last].sum(axis=0), sum(
-        case["ranks/exposed_" + axis] for axis in slow.EXPOSED)
+    window, exposed = case["ranks/rank_seconds"][first:last].sum(axis=0), sum(slow.waits(case).values())
     waited = np.array([exposed[first:last].sum(axis=0), exposed[max(first - 1, 0):last].sum(axis=0)])
     waited[:, 0] = np.sum(case["transfers/exposed_seconds"])
     phases = case["rank_sums/phase_seconds"].sum(axis=1)

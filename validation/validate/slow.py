@@ -13,6 +13,16 @@ EXPOSED = ("tensor", "context", "expert", "shard", "pipeline", "gradient", "all"
 TABLES = ("computing_seconds", "run_delay_seconds", "late_seconds", *("exposed_" + axis for axis in EXPOSED))
 
 
+def own_computing(case):
+    """Returns seconds [steps, ranks] of each rank's own computing, without the time of other programs on its core."""
+    return np.maximum(case["ranks/computing_seconds"] - case["ranks/run_delay_seconds"], 0)
+
+
+def waits(case):
+    """Returns by axis the seconds [steps, ranks] in which only transfers ran."""
+    return {axis: case["ranks/exposed_" + axis] for axis in EXPOSED}
+
+
 def kinds_of_work(flops, bytes_of):
     """Returns lists of ranks with the same work as their first rank. The first is in its list even if NaN."""
     work, left, kinds = np.array([flops, bytes_of], dtype=float), np.arange(len(flops)), []
@@ -67,7 +77,7 @@ def check_ranks(case, f):
             f.add(f"{name} is not {case.total} steps x {s['ranks']} ranks")
             return
         f.demand((found[done] >= 0).all(), f"{name} is below 0, or no number")
-    own = np.maximum(case["ranks/computing_seconds"] - case["ranks/run_delay_seconds"], 0)[s["warmup"] : done.stop]
+    own = own_computing(case)[s["warmup"] : done.stop]
     work = case["ranks/computing_flops"], case["ranks/computing_bytes"]
     kinds = kinds_of_work(*work) if done.stop else [[rank] for rank in range(s["ranks"])]  # no work is known: no peers
     peers, excess, error = paces(own if is_known(case) else own[:0], kinds)
@@ -84,7 +94,7 @@ def check_ranks(case, f):
 def beyond_mean(case):
     """Returns seconds [steps, ranks + 1] beyond the mean of timed steps: of busy ranks, and last of the whole step."""
     first, last = case.settings["warmup"], case["results/completed"]
-    busy = case["ranks/rank_seconds"] - sum(case["ranks/exposed_" + axis] for axis in EXPOSED)
+    busy = case["ranks/rank_seconds"] - sum(waits(case).values())
     seconds = np.column_stack((busy, case["steps/step_seconds"]))[:last]
     return seconds - seconds[first:].mean(axis=0)
 

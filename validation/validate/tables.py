@@ -42,8 +42,7 @@ def ranks(record):
                  **lists_of(case, "ranks", (count,)), **lists_of(case, "rank_sums", (count,)), **sums_of(case),
                  **{path.split("/")[1]: value[views.timed(case)].sum(axis=0) for path, value in case.values.items()
                     if path.startswith("ranks/") and np.ndim(value) == 2}, **lists_of(case, "devices", (count,))}
-        for rank in range(count):
-            host, gpu = views.place(record, rank)
+        for rank, (host, gpu) in enumerate(views.places(record)[:count]):
             yield {"case": case.settings["case"], "rank": rank, "host": host, "gpu": gpu,
                    **{name: values[rank] for name, values in lists.items() if name not in ("rank", "step", "axis")}}
 

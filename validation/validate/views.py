@@ -3,6 +3,7 @@
 import numpy as np
 
 from validate import slow
+from validate.slow import own_computing, waits
 
 AXES = (("tensor", "T"), ("context", "C"), ("shard", "S"), ("data", "D"), ("pipeline", "P"))    # innermost first
 # Settings that define how much is computed and how exactly, without layout, program and machine.
@@ -14,16 +15,6 @@ WORK = ("workload", "size", "precision", "sequence", "global_batch", "layers", "
 def timed(case):
     """Returns the slice of the steps that were timed and finished."""
     return slice(case.settings["warmup"], case["results/completed"])
-
-
-def own_computing(case):
-    """Returns seconds [steps, ranks] of each rank's own computing, without the time of other programs on its core."""
-    return np.maximum(case["ranks/computing_seconds"] - case["ranks/run_delay_seconds"], 0)
-
-
-def waits(case):
-    """Returns by axis the seconds [steps, ranks] in which only transfers ran."""
-    return {axis: case["ranks/exposed_" + axis] for axis in slow.EXPOSED}
 
 
 def spent(case):
@@ -88,8 +79,3 @@ def places(record):
         seen[node] = seen.get(node, -1) + 1
         found.append((host, seen[node]))
     return found
-
-
-def place(record, rank):
-    """Returns (host, index among the ranks of its node) of a rank: its node and GPU."""
-    return places(record)[rank]
