@@ -32,8 +32,8 @@ static void write_head(FILE *to, const measured *m, const machine_sheet *base)
     if (!base)
         fprintf(to, "gap us %.4g %.4g %.4g measured between small operations\n", 1e6 * m->gap, 0.5e6 * m->gap,
                 2e6 * m->gap);
-    fprintf(to, "operations times 1 %.3f %.3f measured alone: p10 and p90 of a rank's passes, or 5 %%\n",
-            fmin(0.95, m->operations.least), fmax(1.05, m->operations.most));
+    fprintf(to, "operations times 1 %.3f %.3f measured alone: p10 and p90 of a rank's passes, or -5 and +12 %%\n",
+            fmin(0.95, m->operations.least), fmax(1.12, m->operations.most));
     fprintf(to, "nearest times 1 0.85 1.2 assumed the rates of other shapes\n");
     fprintf(to, "transfers times 1 0.8 1.25 measured one after another, in all groups at the same time\n");
 }
