@@ -91,10 +91,12 @@ def word_of(rows):
 
 
 def summary(found):
-    """Returns one sentence that does not contain the word of the whole."""
+    """Returns one sentence, with the first note on the worst case. It does not contain the word of the whole."""
     words, rows = Counter(row["word"] for row in found["cases"]), found["cases"]
     counts = ", ".join(f"{words[word]} {word}" for word in STATUS if words[word])
     text = f"{found['candidate']} against {found['baseline']}: {count(len(rows), 'case')}: {counts}"
+    worst = max(rows, key=lambda row: list(STATUS).index(row["word"]), default=None)
+    text += f"; {worst['case']}: {worst['notes'][0]}" if worst and worst["notes"] else ""
     if not found["geometric_mean"]:
         return text
     means = [f"{found[name]:.3f}" for name in ("geometric_mean", "geometric_mean_by_mean")]

@@ -15,6 +15,7 @@ from validate.record import Unreadable, read_links
 
 # A rank below this part of the median speed of transfers is named.
 SLOW_LINK = 0.95
+FROM_HOST = "operations differ from the host's"
 RAN = ("git_commit", "dirty", "build_date", "build_compiler", "build_flags", "build_mpi", "mpi_library", "cuda_library",
        "products_library", "hdf5_library", "processor", "processors", "threads", "kernel", "command_line", "deck_name",
        "started", "written", "binary_sha256")
@@ -51,14 +52,14 @@ def checks(case):
                           for name in ("loss", "gradient_first", "weights"))
         yield "check model", f"residual {number(case.values[CHECK + '/residual'])}, limit {THRESHOLD:.0f} ({parts})", \
             case.values[CHECK + "/passed"]
-    for what, counted, of, bad, worst in (
-            ("replay", "replayed_operations", "operations", "replayed_mismatches", "replayed_worst"),
-            ("shadow", "shadowed_operations", "operations", "shadowed_mismatches", "shadowed_worst"),
-            ("sums over ranks", "conserved_comparisons", "totals", "conserved_mismatches", "conserved_worst"),
-            ("equal weights", "replicas_compared", "copies", "replica_mismatches", None)):
+    for what, counted, what_differs, bad, worst in (
+            ("replayed steps", "replayed_operations", FROM_HOST, "replayed_mismatches", "replayed_worst"),
+            ("single operations", "shadowed_operations", FROM_HOST, "shadowed_mismatches", "shadowed_worst"),
+            ("sums over ranks", "conserved_comparisons", "totals differ", "conserved_mismatches", "conserved_worst"),
+            ("equal weights", "replicas_compared", "copies of weights differ", "replica_mismatches", None)):
         if value(counted):
             most = f", at most {percent(value(worst))} of what is allowed" if worst else ""
-            yield what, f"{whole(value(bad))} of {whole(value(counted))} {of} differ{most}", not value(bad)
+            yield what, f"{whole(value(bad))} of {whole(value(counted))} {what_differs}{most}", not value(bad)
 
 
 def slowest(case):
