@@ -34,8 +34,7 @@ static bool has_kind(const mesh_layout *l, transfer_kind kind)
     return has[kind];
 }
 
-/* Gives a quarter of the deck's SMs to links. The rest is divided among the tensor and context communicators and the
- * shared one. */
+/* Links get a quarter of the deck's SMs. Tensor, context and shared communicators divide the rest. */
 static void share_by_deck(sm_shares *s, const bench_case *c)
 {
     const mesh_layout *l = &c->layout;
@@ -55,10 +54,7 @@ static void share_by_need(sm_shares *s, const mesh_layout *l)
 sm_shares sm_shares_of(const bench_case *c, int stage, unsigned copied)
 {
     const mesh_layout *l = &c->layout;
-    sm_shares s = { .link_blocks = UNRESERVED_LINK,
-                    .separate_blocks = UNRESERVED,
-                    .shared_blocks = UNRESERVED,
-                    .by_deck = c->transfer_sms_given };
+    sm_shares s = { UNRESERVED_LINK, UNRESERVED, UNRESERVED, .by_deck = c->transfer_sms_given };
     if (!s.by_deck) share_by_need(&s, l);
     else if (c->transfer_sms > 0) share_by_deck(&s, c);
     const int blocks[TRANSFER_KINDS] = { links_of(l, stage) * s.link_blocks, s.separate_blocks, s.separate_blocks,
@@ -82,8 +78,7 @@ unsigned copy_engine_kinds(const mesh_layout *l, int domain)
            (unsigned)(shard <= domain && domain % shard == 0) << SHARD_TRANSFERS;
 }
 
-/* Appends the kinds that copy engines move, or those that hold SMs with their number of SMs. Returns the length of the
- * text. */
+/* Appends the kinds that copy engines move, or those that hold SMs, with their SMs. Returns the new length. */
 static int list_kinds(const sm_shares *s, bool copied, const char *before, char text[SM_SHARES_TEXT], int used)
 {
     static const char *const name[TRANSFER_KINDS] = { "pipeline links", "tensor/expert", "context", "shard" };
