@@ -272,7 +272,7 @@ void mesh_open(mesh *m, const mesh_layout *layout, int rank, mesh_connection on)
 
 void mesh_open_alone(mesh *m, int rank)
 {
-    mesh_open(m, &layout_alone, 0, MESH_PAPER);
+    mesh_open(m, &one_rank_layout, 0, MESH_PAPER);
     m->rank = rank;
 }
 

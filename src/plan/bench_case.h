@@ -1,5 +1,4 @@
-/* One case, resolved from the deck, the catalogue and the number of ranks; constant from then on. Paper knowledge only:
- * no MPI, no device. */
+/* One case, resolved from the deck, the catalogue and the number of ranks; constant from then on. */
 #pragma once
 #include "base/op_kinds.h"
 #include <stdbool.h>
@@ -40,7 +39,7 @@ typedef enum { STEP_LINE_ITERATION, STEP_LINE_COMPLETED, STEP_LINE_EPOCH } step_
 typedef enum { CONTEXT_GRADIENTS_FP32, CONTEXT_GRADIENTS_BF16 } context_gradient_type;
 typedef enum { ORDER_SUBMITTED, ORDER_HOSTILE } execution_order;
 typedef enum { ATTENTION_AUTO, ATTENTION_OWN } attention_choice;
-typedef enum { CHECK_OFF, CHECK_MODEL, CHECK_FULL } check_kind; /* full: also a replay after the timed steps */
+typedef enum { CHECK_OFF, CHECK_MODEL, CHECK_FULL } check_kind; /* full: with a replay after the timed steps */
 
 /* Axes of the mesh, innermost first: rank = (((pipeline*D + data)*S + shard)*C + context)*T + tensor. The expert axis
  * spans data x context and is no factor of the number of ranks. */
@@ -100,14 +99,14 @@ typedef struct {
     int rank;
 } planted_fault;
 
-/* Layout that decides which tokens compete for an expert's rows: those of one microbatch on one context and tensor
- * rank. A case of one rank may use the groups of another layout; zeros: of its own. */
+/* Tokens compete for an expert's rows in groups: those of one microbatch on one context and tensor rank of this layout.
+ * A reference on one rank uses the layout of its case; 0: its own layout. */
 typedef struct {
     int tensor, context, strips;
 } capacity_groups;
 
-/* Ranks whose rounding a case of one rank imitates: sums over `tensor` and `context` ranks, and `experts` parts of the
- * experts with separate scales (current scaling), which are given before every step. 0: as its layout. */
+/* Ranks whose rounding a case of one rank imitates: in sums over `tensor` and `context` ranks, and with separate scales
+ * for each of `experts` parts of the experts (current scaling). 0: none. */
 typedef struct {
     int tensor, context, experts;
 } imitated_ranks;
@@ -120,20 +119,20 @@ typedef struct {
 typedef struct {
     int number;                   /* from 1, in deck order, after sweeps are unrolled */
     int line;                     /* deck line of its section */
-    int stands_for;               /* combinations of its section's lists with this run; 1: only itself */
+    int stands_for;               /* combinations of its section's lists that do this run */
     char workload[NAME_LENGTH];   /* catalogue name: llama3.1-8b */
     char model_name[NAME_LENGTH]; /* as reported: "llama3.1-405b, 8-layer proxy" or the workload */
     case_size size;               /* resolved: never SIZE_AUTO */
-    bool proxy;                   /* not the recipe's full model: fewer layers, another shape, or size small/check */
-    bool recipe_layout;           /* layout, batch and way of computing are exactly those of the recipe */
+    bool proxy;                   /* not the recipe's full model: other layers, another shape, or size small or check */
+    bool recipe_layout;           /* layout, batch and other work of a step are those of the recipe */
     int recipe_gpus;              /* GPUs of the recipe's cell with this work on each rank; 0: no such cell */
     char incomparable[REASON_LENGTH]; /* reason why no published cell is comparable; empty: one is */
-    bool idle_asked;                  /* the deck gives the layout, and with it which ranks stay idle */
+    bool idle_asked;                  /* the deck gives the layout, so idle ranks are intended */
     case_precision precision;
     fp8_scale_rule fp8_scale;
     fp8_scaling_rule fp8_scaling;
     bool calibrates;                    /* a BF16 case that finds the first amaxes of an FP8 case */
-    case_backend backend;               /* resolved: BACKEND_AUTO never runs; a dry run prefers cuda */
+    case_backend backend;               /* resolved: never BACKEND_AUTO */
     char backend_reason[REASON_LENGTH]; /* the deck's choice, or what auto found */
     model_shape model;
     mesh_layout layout;
@@ -154,20 +153,20 @@ typedef struct {
     recompute_mask recompute;
     state_sharding sharding;
     schedule_kind schedule;
-    int64_t head_deferral;    /* last microbatches whose LM head weight gradient waits for the drain; 0: none */
+    int64_t head_deferral;    /* last microbatches whose LM head weight gradient is deferred (schedule.h) */
     int strips, strips_asked; /* pieces of a tensor rank's positions (parallel/conjugate.h); the deck's, or 0 */
     context_gradient_type context_gradients;
     bool overlap, weight_gradient_queue;
     execution_order order;
     uint32_t order_seed;
-    bool share_devices, deterministic; /* the fields from here to transfer_sms_given steer GPUs only */
+    bool share_devices, deterministic; /* these, up to transfer_sms_given, matter on GPUs only */
     attention_choice attention;
     int transfer_sms;
     bool transfer_sms_given;
     double peak_bf16, peak_fp8; /* TFLOP/s of a device that is not in devices.c; 0: not given */
     optimizer_rule optimizer;
     check_kind check;
-    double expect, tolerance; /* tokens/s, or EXPECT_...; fraction that may be missing */
+    double expect, tolerance; /* tokens/s, or EXPECT_...; fraction by which the speed may be lower */
     planted_fault fault;
     char checkpoint[PATH_LENGTH], load[PATH_LENGTH]; /* folders, or "none" */
     int64_t checkpoint_every, checkpoint_keep; /* steps between saves, 0: one at the end; checkpoints that are kept */
@@ -179,7 +178,7 @@ typedef struct {
     step_line step_line;
     double recipe_flops_per_sequence; /* by the recipe's own formula, for this shape */
     double model_flops_per_sequence;  /* with true GQA projections and causal half attention */
-    double recipe_block_flops_per_sequence, model_block_flops_per_sequence; /* the part of the blocks' products */
+    double recipe_block_flops_per_sequence, model_block_flops_per_sequence; /* of the blocks' products only */
     char skipped[REASON_LENGTH]; /* reason why the case cannot be laid out or run; empty: it can */
 } bench_case;
 

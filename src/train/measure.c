@@ -110,18 +110,19 @@ static void *take_memory(const measure *r, mesh *m, machine_kind kind)
     return machine_window_take(kind, groups ? r->window : r->arena.used, of, groups, &m->all);
 }
 
-static transfer_room room_on(const bench_case *c, const mesh *m, machine_kind kind)
+static sm_shares sm_shares_on(const bench_case *c, const mesh *m, machine_kind kind)
 {
-    const group *const list[ROOM_PARTS][2] = { [ROOM_STRIPS] = { &m->axis[AXIS_TENSOR], &m->expert },
-                                               [ROOM_CONTEXT] = { &m->axis[AXIS_CONTEXT], &m->context_reversed },
-                                               [ROOM_SHARD] = { &m->axis[AXIS_SHARD], &m->axis[AXIS_SHARD] } };
-    unsigned moved = 0;
-    for (room_part p = ROOM_STRIPS; p < ROOM_PARTS; p++) {
+    const group *const list[TRANSFER_KINDS][2] = { [TENSOR_TRANSFERS] = { &m->axis[AXIS_TENSOR], &m->expert },
+                                                   [CONTEXT_TRANSFERS] = { &m->axis[AXIS_CONTEXT],
+                                                                           &m->context_reversed },
+                                                   [SHARD_TRANSFERS] = { &m->axis[AXIS_SHARD], &m->axis[AXIS_SHARD] } };
+    unsigned copied = 0;
+    for (transfer_kind k = TENSOR_TRANSFERS; k < TRANSFER_KINDS; k++) {
         bool all = true;
-        for (int i = 0; i < 2; i++) all = all && (list[p][i]->size == 1 || machine_window_moves(kind, list[p][i]));
-        moved |= (unsigned)all << p;
+        for (int i = 0; i < 2; i++) all = all && (list[k][i]->size == 1 || machine_window_moves(kind, list[k][i]));
+        copied |= (unsigned)all << k;
     }
-    return room_of(c, m->at[AXIS_PIPELINE], moved);
+    return sm_shares_of(c, m->at[AXIS_PIPELINE], copied);
 }
 
 static void build(trainer *t, const bench_case *c, mesh *m, const trainer_options *o, const measure *r)
@@ -130,10 +131,10 @@ static void build(trainer *t, const bench_case *c, mesh *m, const trainer_option
     arena a;
     size_t bytes = r->arena.used;
     void *memory = take_memory(r, m, options.kind);
-    transfer_room room = room_on(c, m, options.kind);
+    sm_shares shares = sm_shares_on(c, m, options.kind);
     arena_open(&a, memory, bytes);
     options.mark_history = r->history;
-    options.tuning.transfer_multiprocessors = room.left;
+    options.tuning.transfer_multiprocessors = shares.left_free;
     machine *on = machine_open(&options);
     machine_tune(on, &r->prepared, memory, bytes);
     machine_memory_clear(options.kind, memory, o->machine.prove_access ? 0xFF : 0, bytes);
@@ -148,7 +149,7 @@ static void build(trainer *t, const bench_case *c, mesh *m, const trainer_option
     t->arena = a;
     t->memory = memory;
     t->kind = options.kind;
-    t->room = room;
+    t->shares = shares;
     t->parameters = r->parameters;
 }
 

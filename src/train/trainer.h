@@ -4,7 +4,7 @@
 #include "machine/prove/fault.h"
 #include "machine/queue/submit.h"
 #include "model/stage.h"
-#include "plan/model/room.h"
+#include "plan/model/sm_shares.h"
 #include "plan/schedule/schedule.h"
 
 enum { REPORT_SLOTS = 4 };
@@ -37,7 +37,7 @@ typedef struct trainer {
     arena arena;
     void *memory;
     machine_kind kind; /* machine, arena and memory are owned if trainer_build built them */
-    transfer_room room;
+    sm_shares shares;
 } trainer;
 
 /* Lays the case out on the machine; takes memory from the arena (paper or real). Case and mesh must live longer. */

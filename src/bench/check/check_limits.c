@@ -118,7 +118,7 @@ check_limits check_limits_of(const bench_case *c, bool against_fp32)
 {
     static const check_limits *const tables[2][2] = { { &bf16, &bf16_against_fp32 }, { &fp8, &fp8_against_fp32 } };
     bool codes = c->precision == PRECISION_FP8, several = c->layout.degree[AXIS_TENSOR] > 1;
-    bool host = c->backend == BACKEND_HOST && is_imitated(c), tight = host && !against_fp32;
+    bool host = c->backend == BACKEND_HOST && can_be_imitated(c), tight = host && !against_fp32;
     if (c->precision == PRECISION_FP32) return fp32;
     check_limits limits = *tables[codes][against_fp32];
     if (!host) limits.norm_first = limits.gradient_first, limits.norm_fourth = limits.gradient_fourth;

@@ -105,7 +105,7 @@ worst_row compare_rows(const trainer *t, const reference *r, compared what, cons
     for (int i = 0; i < rows_held(t); i++) {
         int row = t->stage.params.row[i].logical;
         param_rule rule = t->stage.params.row[i].rule;
-        if (rule.moves_nothing || (what == COMPARE_WEIGHT && rule.moves_little)) continue;
+        if (rule.zero_gradient || (what == COMPARE_WEIGHT && rule.small_gradient)) continue;
         row_sums s = own_sums(t, i, what, target + r->base[row], start ? start + r->base[row] : NULL);
         own[row] = ratio_of(what, s, unit);
         shared[row] = s.error / bucket_replicas(&t->stage.params.buckets[t->stage.params.row[i].bucket]);

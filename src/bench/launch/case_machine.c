@@ -3,12 +3,12 @@
 #include "base/build_info.h"
 #include "machine/world.h"
 #include "parallel/mesh.h"
-#include "plan/model/room.h"
+#include "plan/model/sm_shares.h"
 
 transfer_blocks case_blocks(const bench_case *c)
 {
-    transfer_room r = room_of(c, 0, 0);
-    return (transfer_blocks){ r.link, r.apart, r.turns };
+    sm_shares r = sm_shares_of(c, 0, 0);
+    return (transfer_blocks){ r.link_blocks, r.separate_blocks, r.shared_blocks };
 }
 
 machine_options case_machine(const bench_case *c)

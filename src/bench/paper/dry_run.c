@@ -10,8 +10,8 @@
 #include "plan/catalogue/catalogue.h"
 #include "plan/deck/catalogue_list.h"
 #include "plan/deck/deck.h"
-#include "plan/model/room.h"
 #include "plan/model/shapes.h"
+#include "plan/model/sm_shares.h"
 #include "plan/schedule/schedule.h"
 #include <math.h>
 #include <stdio.h>
@@ -113,13 +113,13 @@ static void describe_flops(const bench_case *c, const paper *p)
 }
 
 /* Prints one line for neighbouring stages that are alike. The report of a run prints what copy engines really moved. */
-static void describe_room(const bench_case *c, const char *device)
+static void describe_sm_shares(const bench_case *c, const char *device)
 {
-    char words[ROOM_TEXT], before[ROOM_TEXT] = "";
-    unsigned moved = room_moved_within(&c->layout, device_domain(device));
+    char words[SM_SHARES_TEXT], before[SM_SHARES_TEXT] = "";
+    unsigned copied = copy_engine_kinds(&c->layout, device_domain(device));
     for (int i = 0; c->backend == BACKEND_CUDA && i < c->layout.degree[AXIS_PIPELINE]; i++) {
-        transfer_room r = room_of(c, i, moved);
-        room_words(&r, words);
+        sm_shares r = sm_shares_of(c, i, copied);
+        sm_shares_text(&r, words);
         if (strcmp(words, before)) say("  transfers   %s\n", words);
         strcpy(before, words);
     }
@@ -259,7 +259,7 @@ static bool describe_measured(foreseen_case *f, deck_time *time)
     describe_schedule(c);
     describe_parameters(c, &p);
     describe_flops(c, &p);
-    describe_room(c, f->device);
+    describe_sm_shares(c, f->device);
     describe_not_built(c);
     describe_memory(&p);
     describe_most(c, &p);

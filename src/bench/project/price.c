@@ -48,7 +48,7 @@ static price product_price(const pricing *p, const op *o)
     bool fp8 = dtype_bytes(type) == 1, fp32 = type == F32;
     sheet_term rate = fp32 ? TERM_PRODUCT_FP32 : fp8 ? TERM_PRODUCT_FP8 : TERM_PRODUCT_BF16;
     const device_row *device = p->sheet->device;
-    double all = expected(p, TERM_MULTIPROCESSORS), own = fmax(all - (double)p->room->left, 1.0), blocks = own;
+    double all = expected(p, TERM_MULTIPROCESSORS), own = fmax(all - (double)p->shares->left_free, 1.0), blocks = own;
     double peak = fp32 ? expected(p, rate) : fp8 ? device->fp8 : device->bf16;
     double held = op_flops(o) / expected(p, rate), shaped = seconds_of_waves(shape, own, peak / all, &blocks);
     shaped *= expected(p, TERM_PRODUCT_SHAPE);
@@ -124,7 +124,7 @@ static int blocks_of(const pricing *p, const op *o, const group *g)
 {
     enum { BYTES_OF_A_BLOCK = 32 << 10 }; /* NCCL 2.28 uses one more block for each 32 KiB */
     bool link = o->kind == OP_EXCHANGE;
-    int most = link ? p->room->link : g->apart ? p->room->apart : p->room->turns;
+    int most = link ? p->shares->link_blocks : g->apart ? p->shares->separate_blocks : p->shares->shared_blocks;
     double needed = transfer_bytes(o) / BYTES_OF_A_BLOCK;
     return link || needed >= most ? most : needed < 1.0 ? 1 : (int)needed;
 }
@@ -191,8 +191,8 @@ static void use_listed(pricing *p, const op *o, const group *g, price *x)
     x->term = (int)term, x->factor = 0;
     if (!g && !s->host) x->seconds = fmax(x->seconds, x->fixed);
     if (g || !s->host) x->fixed = 0.0; /* times measured on a GPU include the gap */
-    if (x->in_waves && p->room->left && x->blocks >= multiprocessors(p) - p->room->left)
-        x->seconds *= multiprocessors(p) / (multiprocessors(p) - p->room->left);
+    if (x->in_waves && p->shares->left_free && x->blocks >= multiprocessors(p) - p->shares->left_free)
+        x->seconds *= multiprocessors(p) / (multiprocessors(p) - p->shares->left_free);
 }
 
 price price_of_op(pricing *p, const op *o, const group *g)

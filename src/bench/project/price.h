@@ -11,7 +11,7 @@
  * listed operations (listed.h). On a host a transfer occupies the rank's thread, as computing does. */
 #pragma once
 #include "machine/timeline/priced.h"
-#include "plan/model/room.h"
+#include "plan/model/sm_shares.h"
 #include "plan/sheet/sheet.h"
 
 enum { USES_MEMORY, USES_NVLINK, USES_NETWORK };
@@ -20,7 +20,7 @@ enum { USES_MEMORY, USES_NVLINK, USES_NETWORK };
 enum { MISSING_TEXT = 200 };
 typedef struct {
     const machine_sheet *sheet;
-    const transfer_room *room;
+    const sm_shares *shares;
     char missing[MISSING_TEXT];
 } pricing;
 

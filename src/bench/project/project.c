@@ -117,7 +117,7 @@ static void sum_up(projection *p, const stage_times *t, int stages, const machin
 typedef struct {
     mesh mesh;
     measure measured;
-    transfer_room room;
+    sm_shares shares;
     pricing pricing;
     price *price;
 } projected_stage;
@@ -128,8 +128,8 @@ static void open_stage(projected_stage *s, const bench_case *c, int at, const ma
     o.machine.keeps_order = true;
     mesh_open(&s->mesh, &c->layout, at * (c->layout.ranks / c->layout.degree[AXIS_PIPELINE]), MESH_PAPER);
     s->measured = measure_case(c, &s->mesh, &o);
-    s->room = room_of(c, at, room_moved_within(&c->layout, sheet->host ? 1 : sheet->device->domain));
-    s->pricing = (pricing){ .sheet = sheet, .room = &s->room };
+    s->shares = sm_shares_of(c, at, copy_engine_kinds(&c->layout, sheet->host ? 1 : sheet->device->domain));
+    s->pricing = (pricing){ .sheet = sheet, .shares = &s->shares };
     s->price = prices_of(&s->pricing, &s->measured.prepared);
 }
 

@@ -172,11 +172,11 @@ static void train(timed_steps *x)
 
 static void describe_transfers(facts *f, const trainer *t)
 {
-    char room[ROOM_TEXT];
-    f->sms_left_free = t->room.left;
+    char shares[SM_SHARES_TEXT];
+    f->sms_left_free = t->shares.left_free;
     machine_transfers(t->kind, f->transfers, sizeof f->transfers);
     size_t used = strlen(f->transfers);
-    if (used) snprintf(f->transfers + used, sizeof f->transfers - used, "; %s", room_words(&t->room, room));
+    if (used) snprintf(f->transfers + used, sizeof f->transfers - used, "; %s", sm_shares_text(&t->shares, shares));
 }
 
 static void take_from_trainer(timed_steps *x)

@@ -6,7 +6,7 @@
 #include "bench/slice/alone.h"
 #include "plan/catalogue/devices.h"
 #include "plan/model/chunks.h"
-#include "plan/model/room.h"
+#include "plan/model/sm_shares.h"
 #include "train/measure.h"
 #include <math.h>
 
@@ -34,7 +34,7 @@ slice slice_open(const bench_case *c, int rank, double seconds)
     measure paper = measure_case(c, &m, &o);
     int domain = device_domain(machine_device_of(o.machine.kind).name);
     slice s = { .given = c, .rank = rank, .stage = m.at[AXIS_PIPELINE], .seconds = seconds, .passes = 1 };
-    s.left = room_of(c, s.stage, room_moved_within(&c->layout, domain)).left;
+    s.left = sm_shares_of(c, s.stage, copy_engine_kinds(&c->layout, domain)).left_free;
     s.layers = stage_layers(c, s.stage);
     s.flops = tally_flops(&paper.step);
     s.work.note = allocate(paper.prepared.notes, sizeof *s.work.note, "operations of a slice");

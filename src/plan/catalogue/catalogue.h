@@ -5,8 +5,8 @@
 #include "plan/catalogue/devices.h"
 #include "plan/catalogue/flops.h"
 
-/* Numbers of rows in recipes.c: cells that the recipes measured (validation/reference/cells.csv), cells of newer GPUs
- * (cells-newer.csv), and those plus the rows with a format. One more row is a smoke test. */
+/* Numbers of rows in recipes.c: cells that the recipes measured (validation/reference/cells.csv); cells of newer GPUs
+ * (cells-newer.csv); the latter and three rows with a format. One more row is a smoke test. */
 enum { RECIPE_CELLS = 77, NEWER_CELLS = 31, NEWER_ROWS = NEWER_CELLS + 3 };
 typedef struct {
     const char *workload;
@@ -34,7 +34,7 @@ typedef struct {
     kept_format other;            /* every other weight */
     kept_format gradient;         /* sum over the microbatches; reduced in BF16 */
     kept_format sharded_gradient; /* with shard > 1: sum of the reduced gradients */
-    kept_format master;           /* copy of each weight that is narrower than this */
+    kept_format master;           /* copy of each weight that is stored in a narrower format */
     kept_format moment;
     kept_format activation; /* format of the computation */
 } storage_rule;
@@ -47,7 +47,7 @@ typedef struct {
     bool warmup_of_run; /* the warm-up is a tenth of the run's steps, whatever the rule says */
     const flops_formula *formula;
     const storage_rule *bf16, *fp8;
-    tokens_kind tokens, recipe_tokens; /* default; what the recipe has (zeros only on request) */
+    tokens_kind tokens, recipe_tokens; /* default; the recipe's. They differ if the recipe trains on zeros */
     recompute_mask recompute;
     state_sharding sharding;
     step_line step_line;
@@ -80,7 +80,7 @@ typedef struct {
     const char *workload;
     case_precision precision;
     int64_t layers;     /* 0: any depth */
-    const char *device; /* its rows are preferred to those of PAPER_DEVICE; NULL: only PAPER_DEVICE */
+    const char *device; /* rows of this device come first, then those of PAPER_DEVICE; NULL: only the latter */
 } recipe_query;
 /* Returns the row with the most GPUs, at most `gpus`; NULL if there is none. FP32 uses the rows of BF16, and so does
  * FP8 if the workload has no FP8 rows. */
@@ -89,7 +89,7 @@ const recipe_row *recipe_find(const recipe_query *q, int64_t gpus);
 const recipe_row *recipe_smallest(const recipe_query *q);
 /* Returns the row of recipe_find, or that of recipe_smallest if there is none. */
 const recipe_row *recipe_nearest(const recipe_query *q, int64_t gpus);
-/* Returns whether the case is this published cell, or the cell scaled to more data ranks. */
+/* Returns whether the case is this published cell, also with more data ranks. */
 bool recipe_is_origin(const recipe_row *row, const bench_case *c);
 /* Returns the published cell of the case for the GPU in the device's name; NULL if nothing is published for it. */
 const recipe_row *recipe_origin(const bench_case *c, const char *device);

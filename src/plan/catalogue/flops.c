@@ -8,7 +8,7 @@ const flops_formula nemotron_formula = { .multi_head_projections = true };
 const flops_formula grok_formula = { .causal = true };
 const flops_formula gpt3_formula = { .vocabulary_multiple = 1024 };
 
-/* Returns the matrices that a token passes through in the MLPs of one layer. */
+/* Counts the matrices that a token is multiplied with in the MLPs of one layer. */
 static int64_t mlp_matrices(const model_shape *m)
 {
     int64_t matrices = m->mlp == MLP_SWIGLU || m->mlp == MLP_GEGLU ? 3 : 2;

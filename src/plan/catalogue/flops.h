@@ -11,7 +11,7 @@ typedef struct {
 } flops_formula;
 
 extern const flops_formula llama_formula;    /* llama2, llama3.1 */
-extern const flops_formula nemotron_formula; /* full square, multi-head projections although it has 8 groups */
+extern const flops_formula nemotron_formula; /* full square; multi-head projections, although kv_heads is 8 */
 extern const flops_formula grok_formula;     /* half of the square */
 extern const flops_formula gpt3_formula;     /* full square, vocabulary padded to 51200 */
 
@@ -19,7 +19,7 @@ typedef __int128 flop_count; /* an integer, so that counts are exact */
 
 /* Returns the flops of one training sequence, forward and backward, by a recipe's formula. */
 double formula_flops(const flops_formula *f, const model_shape *m);
-/* Returns the part of them in the four products of each block, which FP8 runs compute in FP8. */
+/* Returns the part of the four products of each block, which FP8 runs compute in FP8. */
 double formula_block_flops(const flops_formula *f, const model_shape *m);
 
 /* Returns the dense peak in flop/s of the GPU with this name ("NVIDIA H100 80GB HBM3" or "H100"); 0 for an unknown

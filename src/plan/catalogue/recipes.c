@@ -164,15 +164,14 @@ _Static_assert(ROWS == RECIPE_CELLS + NEWER_ROWS + 1, "the cells, those of newer
 
 const recipe_row *recipe_at(int i) { return i < ROWS ? &rows[i] : NULL; }
 
-/* Returns whether the row has this workload, precision, depth (layers 0: any) and device. */
-static bool is_meant(const recipe_row *row, const recipe_query *q, case_precision precision, const char *device)
+static bool matches(const recipe_row *row, const recipe_query *q, case_precision precision, const char *device)
 {
     return strcmp(row->workload, q->workload) == 0 && row->precision == precision &&
            (q->layers == 0 || row->layers == q->layers) && device_is(device, row->gpu);
 }
 
-/* Returns the precision of the rows to use: FP8 if the workload has FP8 rows, else BF16, also for FP32. */
-static case_precision listed(const recipe_query *q)
+/* Returns FP8 if the query asks for it and the workload has FP8 rows; else BF16. */
+static case_precision row_precision(const recipe_query *q)
 {
     for (int i = 0; i < ROWS && q->precision == PRECISION_FP8; i++)
         if (strcmp(rows[i].workload, q->workload) == 0 && rows[i].precision == PRECISION_FP8) return PRECISION_FP8;
@@ -180,29 +179,29 @@ static case_precision listed(const recipe_query *q)
 }
 
 /* Returns the device's row with the most GPUs, at most `gpus`. */
-static const recipe_row *largest_of(const recipe_query *q, int64_t gpus, const char *device)
+static const recipe_row *largest_row(const recipe_query *q, int64_t gpus, const char *device)
 {
     const recipe_row *found = NULL;
-    case_precision precision = listed(q);
+    case_precision precision = row_precision(q);
     for (int i = 0; i < ROWS; i++)
-        if (is_meant(&rows[i], q, precision, device) && rows[i].gpus <= gpus && (!found || rows[i].gpus > found->gpus))
+        if (matches(&rows[i], q, precision, device) && rows[i].gpus <= gpus && (!found || rows[i].gpus > found->gpus))
             found = &rows[i];
     return found;
 }
 
 const recipe_row *recipe_find(const recipe_query *q, int64_t gpus)
 {
-    const recipe_row *own = q->device ? largest_of(q, gpus, q->device) : NULL;
-    return own ? own : largest_of(q, gpus, PAPER_DEVICE);
+    const recipe_row *of_device = q->device ? largest_row(q, gpus, q->device) : NULL;
+    return of_device ? of_device : largest_row(q, gpus, PAPER_DEVICE);
 }
 
 const recipe_row *recipe_smallest(const recipe_query *q)
 {
     const recipe_row *found = NULL;
-    case_precision precision = listed(q);
+    case_precision precision = row_precision(q);
     for (int i = 0; i < ROWS; i++)
-        if ((is_meant(&rows[i], q, precision, PAPER_DEVICE) ||
-             (q->device && is_meant(&rows[i], q, precision, q->device))) &&
+        if ((matches(&rows[i], q, precision, PAPER_DEVICE) ||
+             (q->device && matches(&rows[i], q, precision, q->device))) &&
             (!found || rows[i].gpus < found->gpus))
             found = &rows[i];
     return found;
@@ -226,7 +225,7 @@ static bool has_layout(const recipe_row *row, const bench_case *c)
 }
 
 /* Returns whether the case is this row or is scaled from it. */
-static bool is_row_of(const recipe_row *row, const bench_case *c)
+static bool is_row_of_case(const recipe_row *row, const bench_case *c)
 {
     return strcmp(row->workload, c->workload) == 0 && row->precision == c->precision && row->gpus == c->recipe_gpus &&
            has_layout(row, c);
@@ -234,7 +233,7 @@ static bool is_row_of(const recipe_row *row, const bench_case *c)
 
 bool recipe_is_origin(const recipe_row *row, const bench_case *c)
 {
-    return row->step_seconds > 0.0 && is_row_of(row, c);
+    return row->step_seconds > 0.0 && is_row_of_case(row, c);
 }
 
 const recipe_row *recipe_origin(const bench_case *c, const char *device)
@@ -247,6 +246,6 @@ const recipe_row *recipe_origin(const bench_case *c, const char *device)
 const char *recipe_format(const bench_case *c, const char *device)
 {
     for (int i = 0; i < ROWS; i++)
-        if (rows[i].format && is_row_of(&rows[i], c) && device_is(device, rows[i].gpu)) return rows[i].format;
+        if (rows[i].format && is_row_of_case(&rows[i], c) && device_is(device, rows[i].gpu)) return rows[i].format;
     return NULL;
 }

@@ -9,8 +9,8 @@
 #define RATES(largest, smallest, steps)                                                                                \
     .learning_rate = largest, .learning_rate_minimum = smallest, .learning_rate_warmup = steps
 
-/* BF16 weights with an FP32 master. FP8 runs store the matrices of the blocks in FP8. */
-#define MASTERED(whole, sharded)                                                                                       \
+/* Weights with an FP32 master. */
+#define FP32_MASTER(whole, sharded)                                                                                    \
     .embedding = KEPT_BF16, .other = KEPT_BF16, .gradient = whole, .sharded_gradient = sharded, .master = KEPT_FP32,   \
     .moment = KEPT_FP32, .activation = KEPT_BF16
 
@@ -24,12 +24,12 @@ static const model_shape llama_small = { SIZES(8, 256, 1024, 8, 4, 4096, 256) };
 static const optimizer_rule llama31_optimizer = { ADAM(1e-5), .clip = 1.0, RATES(3e-4, 3e-5, 2000) };
 
 /* For Llama 3.1 and Grok. */
-static const storage_rule mastered = { .weight = KEPT_BF16, MASTERED(KEPT_BF16, KEPT_BF16) },
-                          mastered_fp8 = { .weight = KEPT_FP8_TWICE, MASTERED(KEPT_BF16, KEPT_BF16) };
+static const storage_rule bf16_storage = { .weight = KEPT_BF16, FP32_MASTER(KEPT_BF16, KEPT_BF16) },
+                          fp8_storage = { .weight = KEPT_FP8_TWICE, FP32_MASTER(KEPT_BF16, KEPT_BF16) };
 
 #define LLAMA31_ROW                                                                                                    \
     .recipe = "NeMo Llama 3.1 (25.04)", .small = &llama_small, .optimizer = &llama31_optimizer,                        \
-    .formula = &llama_formula, .bf16 = &mastered, .fp8 = &mastered_fp8, .tokens = TOKENS_UNIFORM,                      \
+    .formula = &llama_formula, .bf16 = &bf16_storage, .fp8 = &fp8_storage, .tokens = TOKENS_UNIFORM,                   \
     .recipe_tokens = TOKENS_UNIFORM, .recompute = RECOMPUTE_NONE, .sharding = SHARDING_OPTIMIZER, .metric_steps = 1
 
 /* ---- llama 2 ---- */
@@ -39,7 +39,7 @@ static const optimizer_rule llama2_optimizer = { ADAM(1e-8), .decays_vectors = t
 
 /* The recipe has FP32 weights and a BF16 copy, which the FP8 run converts as it computes. Choice of xgsw: with shard,
  * BF16 sums over ranks are accumulated in FP32; without shard, gradients are accumulated in BF16 before the sum. */
-static const storage_rule llama2_storage = { .weight = KEPT_BF16, MASTERED(KEPT_BF16, KEPT_FP32) };
+static const storage_rule llama2_storage = { .weight = KEPT_BF16, FP32_MASTER(KEPT_BF16, KEPT_FP32) };
 
 /* ---- nemotron 4 ---- */
 
@@ -71,7 +71,7 @@ static const optimizer_rule gpt3_optimizer = { GPT3_ADAM, RATES(2e-5, 2e-5, 3180
                             gpt3_52k_optimizer = { GPT3_ADAM, RATES(3e-5, 3e-6, 0) };
 
 /* The recipe has FP32 weights and a BF16 copy. Choice of xgsw: FP32 gradients (recipe: FP32 or BF16, by revision). */
-static const storage_rule gpt3_storage = { .weight = KEPT_BF16, MASTERED(KEPT_FP32, KEPT_FP32) };
+static const storage_rule gpt3_storage = { .weight = KEPT_BF16, FP32_MASTER(KEPT_FP32, KEPT_FP32) };
 
 #define GPT3_SHAPE                                                                                                     \
     .family = FAMILY_GPT3, .mlp = MLP_GELU, .norm = NORM_LAYER, .linear_biases = true, .tied_embedding = true,         \
@@ -140,8 +140,8 @@ static const workload_row rows[] = {
       .small = &grok_small,
       .optimizer = &grok_optimizer,
       .formula = &grok_formula,
-      .bf16 = &mastered,
-      .fp8 = &mastered_fp8,
+      .bf16 = &bf16_storage,
+      .fp8 = &fp8_storage,
       .tokens = TOKENS_RAMP,
       .recipe_tokens = TOKENS_RAMP,
       .recompute = RECOMPUTE_NONE,

@@ -2,21 +2,21 @@
  * layout. */
 #include "plan/deck/draft.h"
 
-static bool is_recipe_ruled(const case_draft *d)
+static bool uses_recipe_batch(const case_draft *d)
 {
-    static const key_id others[] = { KEY_TENSOR, KEY_PIPELINE, KEY_CONTEXT, KEY_EXPERT, KEY_CHUNKS_PER_STAGE };
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (draft_given(d, others[i])) return false;
+    static const key_id layout_keys[] = { KEY_TENSOR, KEY_PIPELINE, KEY_CONTEXT, KEY_EXPERT, KEY_CHUNKS_PER_STAGE };
+    for (size_t i = 0; i < sizeof layout_keys / sizeof layout_keys[0]; i++)
+        if (draft_given(d, layout_keys[i])) return false;
     return d->c.size == SIZE_FULL;
 }
 
-/* Returns the sequences of one microbatch on all data ranks. */
-static int64_t wave(const bench_case *c)
+/* Counts the sequences of one microbatch on all data ranks. */
+static int64_t microbatch_sequences(const bench_case *c)
 {
     return (int64_t)c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_SHARD] * c->microbatch;
 }
 
-/* Keeps the row's sequences per rank, or below batch_fixed_below its whole batch. */
+/* Scales the row's batch with the ranks; below batch_fixed_below ranks it is constant. */
 static int64_t recipe_batch(const case_draft *d)
 {
     const recipe_row *row = draft_row(d);
@@ -26,14 +26,14 @@ static int64_t recipe_batch(const case_draft *d)
 
 static int64_t default_batch(const case_draft *d)
 {
-    if (is_recipe_ruled(d)) return recipe_batch(d);
+    if (uses_recipe_batch(d)) return recipe_batch(d);
     int pipeline = d->c.layout.degree[AXIS_PIPELINE];
-    return wave(&d->c) * (pipeline > 2 ? pipeline : 2);
+    return microbatch_sequences(&d->c) * (pipeline > 2 ? pipeline : 2);
 }
 
 void batch_resolve(case_draft *d)
 {
     if (!draft_given(d, KEY_MICROBATCH)) d->c.microbatch = d->c.size == SIZE_FULL ? draft_row(d)->microbatch : 1;
     if (!draft_given(d, KEY_GLOBAL_BATCH)) d->c.global_batch = default_batch(d);
-    d->c.microbatches = d->c.global_batch / wave(&d->c);
+    d->c.microbatches = d->c.global_batch / microbatch_sequences(&d->c);
 }

@@ -28,7 +28,7 @@ void draft_refuse(const case_draft *d, const key_id *keys, const char *format, .
 
 static long long value(const case_draft *d, key_id key) { return (long long)key_integer(key, &d->c); }
 
-static void compare_multiples(const case_draft *d)
+static void validate_multiples(const case_draft *d)
 {
     for (size_t i = 0; i < sizeof multiples / sizeof multiples[0]; i++) {
         const key_id *pair = multiples[i];
@@ -38,8 +38,8 @@ static void compare_multiples(const case_draft *d)
     }
 }
 
-/* Checks the operands of a block's four products on a tensor rank: FP8 products need multiples of 16. */
-static void compare_fp8(const case_draft *d)
+/* FP8 products need operands whose dimensions on a tensor rank are multiples of 16. */
+static void validate_fp8(const case_draft *d)
 {
     static const key_id hidden[] = { KEY_HIDDEN, KEY_TENSOR, KEY_PRECISION, KEYS },
                         ffn[] = { KEY_FFN, KEY_TENSOR, KEY_PRECISION, KEYS },
@@ -59,8 +59,8 @@ static void compare_fp8(const case_draft *d)
                      (long long)m->kv_heads, (long long)m->head_dim, tensor);
 }
 
-/* Checks the head dim. Rotary positions turn pairs within the rotated part; learned positions rotate nothing. */
-static void compare_heads(const case_draft *d)
+/* Rotary positions rotate pairs of channels, so the rotated part of the head dim must be even. */
+static void validate_heads(const case_draft *d)
 {
     static const key_id keys[] = { KEY_HIDDEN, KEY_HEADS, KEYS };
     const model_shape *m = &d->c.model;
@@ -77,8 +77,8 @@ static void compare_heads(const case_draft *d)
                      value(d, KEY_HEADS), (long long)m->head_dim, LARGEST_HEAD_DIM);
 }
 
-/* Checks that context rank r can hold the pieces r and 2C - 1 - r of a sequence, each split over the tensor ranks. */
-static void compare_context(const case_draft *d)
+/* Context rank r holds pieces r and 2C - 1 - r of 2C pieces of a sequence, each split over the tensor ranks. */
+static void validate_context(const case_draft *d)
 {
     static const key_id keys[] = { KEY_SEQUENCE, KEY_CONTEXT, KEY_TENSOR, KEYS };
     long long context = value(d, KEY_CONTEXT), tensor = value(d, KEY_TENSOR);
@@ -87,8 +87,8 @@ static void compare_context(const case_draft *d)
                      value(d, KEY_SEQUENCE), context, tensor);
 }
 
-/* Checks transfer_sms. Four links of a pipeline and three other transfers may run at once, and each needs an SM. */
-static void compare_transfers(const case_draft *d)
+/* Four links of a pipeline and three other transfers may run at once, and each needs an SM. */
+static void validate_transfers(const case_draft *d)
 {
     static const key_id keys[] = { KEY_TRANSFER_SMS, KEYS }, links[] = { KEY_PIPELINE, KEYS };
     const char *without = d->source->cuda_without_links;
@@ -97,8 +97,7 @@ static void compare_transfers(const case_draft *d)
     if (without && d->c.backend == BACKEND_CUDA && value(d, KEY_PIPELINE) > 1) draft_refuse(d, links, "%s", without);
 }
 
-/* Checks the experts. Each rank of data x context holds experts / expert of them. */
-static void compare_expert(const case_draft *d)
+static void validate_expert(const case_draft *d)
 {
     static const key_id keys[] = { KEY_EXPERT, KEYS }, span[] = { KEY_EXPERT, KEY_DATA, KEY_CONTEXT, KEYS },
                         shards[] = { KEY_SHARD, KEY_EXPERT, KEYS };
@@ -120,7 +119,7 @@ static void compare_expert(const case_draft *d)
         draft_refuse(d, span, "expert %lld does not divide data %lld x context %lld", expert, data, context);
 }
 
-static void compare_positions(const case_draft *d)
+static void validate_positions(const case_draft *d)
 {
     static const key_id keys[] = { KEY_SEQUENCE, KEYS };
     const model_shape *m = &d->c.model;
@@ -129,7 +128,7 @@ static void compare_positions(const case_draft *d)
                      (long long)m->position_rows, d->workload->name);
 }
 
-static void compare_pipeline(const case_draft *d)
+static void validate_pipeline(const case_draft *d)
 {
     static const key_id keys[] = { KEY_LAYERS, KEY_PIPELINE, KEY_CHUNKS_PER_STAGE, KEYS };
     if (shape_slots(d->c.model.layers, &d->c.layout) < 0)
@@ -140,8 +139,8 @@ static void compare_pipeline(const case_draft *d)
                      value(d, KEY_CHUNKS_PER_STAGE));
 }
 
-/* Refuses a batch that does not fit the data ranks. If both follow from the number of ranks, the deck is sound and only
- * the case is skipped. The sentence ends with the keys that help. */
+/* Refuses a batch that does not fit the data ranks. If the deck gives neither, it is not at fault, and only the case is
+ * skipped. The sentence ends with the keys that help. */
 __attribute__((format(printf, 3, 4))) static void refuse_batch(case_draft *d, const key_id *keys, const char *format,
                                                                ...)
 {
@@ -159,7 +158,7 @@ __attribute__((format(printf, 3, 4))) static void refuse_batch(case_draft *d, co
     else if (!d->c.skipped[0]) snprintf(d->c.skipped, REASON_LENGTH, "%s%s", sentence, remedy);
 }
 
-static void compare_schedule(case_draft *d)
+static void validate_schedule(case_draft *d)
 {
     static const key_id keys[] = { KEY_SCHEDULE, KEY_CHUNKS_PER_STAGE, KEY_PIPELINE, KEYS },
                         chunks[] = { KEY_CHUNKS_PER_STAGE, KEYS };
@@ -172,9 +171,9 @@ static void compare_schedule(case_draft *d)
                      (long long)d->c.microbatches, value(d, KEY_PIPELINE));
 }
 
-/* Limits the length of a step. A step is a list of all its microbatches, and before it runs, every microbatch is
- * submitted through every layer on paper, at about 16,000 passes through a layer in a second. */
-static void compare_length(const case_draft *d)
+/* Limits the length of a step. Before it runs, the paper backend submits every microbatch through every layer, at about
+ * 16,000 passes through a layer in a second. */
+static void validate_length(const case_draft *d)
 {
     enum { MOST_MICROBATCHES = 65536, MOST_LAYERS = 4096, MOST_PASSES = 1 << 18 };
     static const key_id keys[] = { KEY_GLOBAL_BATCH, KEYS }, both[] = { KEY_GLOBAL_BATCH, KEY_LAYERS, KEYS },
@@ -190,7 +189,7 @@ static void compare_length(const case_draft *d)
                      layers, microbatches * layers, MOST_PASSES);
 }
 
-static void compare_soak(const case_draft *d)
+static void validate_soak(const case_draft *d)
 {
     static const key_id keys[] = { KEY_MINUTES, KEY_WARMUP, KEYS };
     if (d->c.minutes > 0.0 && d->c.warmup < 2)
@@ -199,8 +198,7 @@ static void compare_soak(const case_draft *d)
                      value(d, KEY_WARMUP));
 }
 
-/* Checks that the steps of a profile exist and that one of its ranks takes part. */
-static void compare_profile(const case_draft *d)
+static void validate_profile(const case_draft *d)
 {
     static const key_id steps[] = { KEY_PROFILE, KEY_STEPS, KEYS }, ranks[] = { KEY_PROFILE_RANKS, KEYS };
     const bench_case *c = &d->c;
@@ -210,8 +208,8 @@ static void compare_profile(const case_draft *d)
         draft_refuse(d, ranks, "begins after the last rank, %d", c->layout.ranks - 1);
 }
 
-/* Checks the batch, unless data is unknown: data may be the rest of the ranks, and these may be too few. */
-static void compare_batch(case_draft *d)
+/* In a skipped case, data is unknown unless the deck gives it. */
+static void validate_batch(case_draft *d)
 {
     static const key_id keys[] = { KEY_GLOBAL_BATCH, KEY_MICROBATCH, KEY_DATA, KEY_SHARD, KEYS };
     long long data = value(d, KEY_DATA), shard = value(d, KEY_SHARD), micro = value(d, KEY_MICROBATCH);
@@ -223,24 +221,24 @@ static void compare_batch(case_draft *d)
                      value(d, KEY_GLOBAL_BATCH), data, shard, micro);
 }
 
-void draft_compare(case_draft *d)
+void draft_validate(case_draft *d)
 {
     static const key_id sizes[] = { KEY_LAYERS,   KEY_HIDDEN,     KEY_FFN,          KEY_VOCABULARY,
                                     KEY_SEQUENCE, KEY_MICROBATCH, KEY_GLOBAL_BATCH, KEY_DATA,
                                     KEY_SHARD,    KEY_STEPS,      KEY_WARMUP,       KEYS };
     const char *what;
     if (!shape_fits(&d->c, &what)) draft_refuse(d, sizes, "the sizes do not fit in 63 bits: %s", what);
-    else compare_length(d);
-    compare_multiples(d);
-    compare_heads(d);
-    compare_fp8(d);
-    compare_context(d);
-    compare_expert(d);
-    compare_transfers(d);
-    compare_positions(d);
-    compare_soak(d);
-    compare_profile(d);
-    compare_pipeline(d);
-    compare_batch(d);
-    compare_schedule(d);
+    else validate_length(d);
+    validate_multiples(d);
+    validate_heads(d);
+    validate_fp8(d);
+    validate_context(d);
+    validate_expert(d);
+    validate_transfers(d);
+    validate_positions(d);
+    validate_soak(d);
+    validate_profile(d);
+    validate_pipeline(d);
+    validate_batch(d);
+    validate_schedule(d);
 }

@@ -1,4 +1,4 @@
-/* Cases of a written deck: unrolls the lists of each section, resolves each case, then reports what no case used. */
+/* Cases of a written deck: unrolls the lists of each section, resolves each case, then reports unused keys. */
 #include "plan/deck/deck.h"
 #include "base/memory.h"
 #include "plan/deck/draft.h"
@@ -13,35 +13,35 @@ typedef struct {
     mistakes *wrong;
     written_deck written;
     deck result;
-    bool whole;                         /* every section could be unrolled */
-    bool uses[DECK_SECTIONS + 1][KEYS]; /* a case uses the section's value of a key that not every case uses */
+    bool complete;                      /* every section could be unrolled */
+    bool uses[DECK_SECTIONS + 1][KEYS]; /* a case depends on the section's value; only keys with a key_condition */
 } reading;
 
-/* Returns the section that gives the key for section i: i itself, or 0. */
-static int origin(const reading *r, int i, key_id key) { return r->written.section[i].setting[key].line ? i : 0; }
+/* Returns the section whose setting of the key holds for section i: i itself, or 0. */
+static int section_of(const reading *r, int i, key_id key) { return r->written.section[i].setting[key].line ? i : 0; }
 
 static const deck_setting *setting_of(const reading *r, int i, key_id key)
 {
-    return &r->written.section[origin(r, i, key)].setting[key];
+    return &r->written.section[section_of(r, i, key)].setting[key];
 }
 
-static int values_of(const deck_setting *s, key_id key)
+static int count_values(const deck_setting *s, key_id key)
 {
-    return s->line && key_sweeps(key) ? text_words(s->value) : 1;
+    return s->line && key_takes_list(key) ? text_words(s->value) : 1;
 }
 
-static text_view value_of(const deck_setting *s, key_id key, int index)
+static text_view nth_value(const deck_setting *s, key_id key, int index)
 {
     text_view rest = s->value, one = rest;
-    for (int i = 0; key_sweeps(key) && i <= index; i++) one = text_word(&rest);
+    for (int i = 0; key_takes_list(key) && i <= index; i++) one = text_word(&rest);
     return one;
 }
 
 /* Counts the cases of a section, at most DECK_CASES + 1. */
-static int cases_of(const reading *r, int i)
+static int count_cases(const reading *r, int i)
 {
     int cases = 1;
-    for (key_id key = 0; key < KEYS && cases <= DECK_CASES; key++) cases *= values_of(setting_of(r, i, key), key);
+    for (key_id key = 0; key < KEYS && cases <= DECK_CASES; key++) cases *= count_values(setting_of(r, i, key), key);
     return cases <= DECK_CASES ? cases : DECK_CASES + 1;
 }
 
@@ -56,9 +56,9 @@ static case_draft draft_of(const reading *r, int i, int index)
     key_fallbacks(&d.c);
     for (key_id key = KEYS; key-- > 0;) {
         const deck_setting *s = setting_of(r, i, key);
-        int values = values_of(s, key);
+        int values = count_values(s, key);
         d.line[key] = s->line;
-        if (s->line) key_read(key, value_of(s, key, index % values), &d.c, sentence);
+        if (s->line) key_read(key, nth_value(s, key, index % values), &d.c, sentence);
         index /= values;
     }
     return d;
@@ -77,14 +77,14 @@ static void add_case(reading *r, const bench_case *c)
     d->cases++;
 }
 
-/* Adds the repeats of a case, up to one case more than a deck may have. */
+/* Adds all repeats of a case, but stops at DECK_CASES + 1 cases. */
 static void add_repeats(reading *r, bench_case *c)
 {
     for (c->repeat = 1; c->repeat <= c->repeats && r->result.cases <= DECK_CASES; c->repeat++) add_case(r, c);
 }
 
-/* Returns the case of the section, from number `first` on, that does the same run; NULL if there is none. */
-static bench_case *done_before(const deck *d, int64_t first, const bench_case *c)
+/* Returns the case from item `first` on that does the same run; NULL if there is none. */
+static bench_case *earlier_same_run(const deck *d, int64_t first, const bench_case *c)
 {
     for (int64_t i = first; i < d->cases; i++)
         if (same_run(&d->item[i], c)) return &d->item[i];
@@ -94,35 +94,34 @@ static bench_case *done_before(const deck *d, int64_t first, const bench_case *c
 static void note_uses(reading *r, int i, const bench_case *c)
 {
     for (key_id key = 0; key < KEYS; key++)
-        if (key_unused_unless(key) && key_is_used(key, c)) r->uses[origin(r, i, key)][key] = true;
+        if (key_condition(key) && key_is_used(key, c)) r->uses[section_of(r, i, key)][key] = true;
 }
 
 static void unroll(reading *r, int i)
 {
-    int cases = cases_of(r, i);
+    int cases = count_cases(r, i);
     int64_t first = r->result.cases;
     for (key_id key = 0; key < KEYS; key++)
-        if (values_of(setting_of(r, i, key), key) > 1) r->result.swept[key] = true;
+        if (count_values(setting_of(r, i, key), key) > 1) r->result.swept[key] = true;
     for (int index = 0; index < cases; index++) {
         case_draft d = draft_of(r, i, index);
         note_uses(r, i, &d.c);
         draft_resolve(&d);
-        bench_case *same = done_before(&r->result, first, &d.c);
+        bench_case *same = earlier_same_run(&r->result, first, &d.c);
         if (same) same->stands_for++;
         else add_repeats(r, &d.c);
     }
 }
 
-/* Unrolls the sections whose values can all be read, until the deck has too many cases. */
 static void unroll_all(reading *r)
 {
     int cases = 0;
     const deck_section *section = r->written.section;
     for (int i = 1; i < r->written.sections; i++) {
-        bool sound = section[0].sound && section[i].sound && section[i].workload;
-        r->whole = r->whole && sound;
-        if (sound) cases += cases_of(r, i);
-        if (sound && cases <= DECK_CASES) unroll(r, i);
+        bool readable = section[0].readable && section[i].readable && section[i].workload;
+        r->complete = r->complete && readable;
+        if (readable) cases += count_cases(r, i);
+        if (readable && cases <= DECK_CASES) unroll(r, i);
         if (cases > DECK_CASES || r->result.cases > DECK_CASES) {
             mistake(r->wrong, section[i].line, "section", "more than %d cases in all", DECK_CASES);
             return;
@@ -133,16 +132,16 @@ static void unroll_all(reading *r)
 static bool is_overridden(const reading *r, key_id key)
 {
     for (int i = 1; i < r->written.sections; i++)
-        if (origin(r, i, key) == 0) return false;
+        if (section_of(r, i, key) == 0) return false;
     return r->written.sections > 1;
 }
 
-static void report_unused_special(reading *r, key_id key)
+static void report_unused_conditional(reading *r, key_id key)
 {
-    for (int i = 0; r->whole && i < r->written.sections; i++) {
+    for (int i = 0; r->complete && i < r->written.sections; i++) {
         int line = r->written.section[i].setting[key].line;
         if (line && !r->uses[i][key] && !(i == 0 && is_overridden(r, key)))
-            mistake(r->wrong, line, key_at(key)->name, "unused: there is no case where %s", key_unused_unless(key));
+            mistake(r->wrong, line, key_at(key)->name, "unused: there is no case where %s", key_condition(key));
     }
 }
 
@@ -153,7 +152,7 @@ static void report_unused(reading *r)
             mistake(r->wrong, r->written.section[0].setting[key].line, key_at(key)->name,
                     "unused: every section sets this key");
     for (key_id key = 0; key < KEYS; key++)
-        if (key_unused_unless(key)) report_unused_special(r, key);
+        if (key_condition(key)) report_unused_conditional(r, key);
 }
 
 static int line_of(const reading *r, key_id key)
@@ -163,15 +162,15 @@ static int line_of(const reading *r, key_id key)
     return 0;
 }
 
-/* Gives each of several cases a separate checkpoint folder. Only a single case can continue from a checkpoint. */
-static void place_checkpoints(reading *r)
+/* If there are several cases, each gets a separate folder, and none can continue from a checkpoint. */
+static void set_checkpoint_folders(reading *r)
 {
     deck *d = &r->result;
     for (int64_t i = 0; i < d->cases; i++) {
         bench_case *c = &d->item[i];
-        size_t used = strlen(c->checkpoint), room = sizeof c->checkpoint - used;
+        size_t used = strlen(c->checkpoint), left = sizeof c->checkpoint - used;
         bool saves = strcmp(c->checkpoint, "none") != 0, loads = strcmp(c->load, "none") != 0;
-        if (saves && d->cases > 1 && snprintf(c->checkpoint + used, room, "/case-%d", c->number) >= (int)room)
+        if (saves && d->cases > 1 && snprintf(c->checkpoint + used, left, "/case-%d", c->number) >= (int)left)
             mistake(r->wrong, line_of(r, KEY_CHECKPOINT), "checkpoint", "the path of case %d is too long", c->number);
         if (deck_counted_steps(c) == 0)
             mistake(r->wrong, line_of(r, KEY_CHECKPOINT_EVERY), "checkpoint_every",
@@ -191,7 +190,7 @@ static void read_text(reading *r)
                 workload_at(0)->name);
     else if (readable) {
         unroll_all(r);
-        place_checkpoints(r);
+        set_checkpoint_folders(r);
         report_unused(r);
     }
     written_free(&r->written);
@@ -200,7 +199,7 @@ static void read_text(reading *r)
 deck deck_read(const deck_source *source)
 {
     mistakes wrong = { .deck = source->name };
-    reading r = { .source = source, .wrong = &wrong, .whole = true };
+    reading r = { .source = source, .wrong = &wrong, .complete = true };
     if (deck_is_text(source, &wrong)) read_text(&r);
     if (wrong.count) deck_free(&r.result);
     r.result.messages = wrong.count;

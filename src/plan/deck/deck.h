@@ -1,8 +1,8 @@
 /* The deck: plain text in, resolved cases out. The caller reads the file; this module needs no files and no MPI. A deck
  * has two title lines of free text, then `key = value  # remark` and sections `[workload]`. Keys before the first
- * section apply to all sections; a section's own keys take precedence. A list of values, separated by blanks, sweeps
- * all combinations, in the order of the key table with the later key fastest; a combination that does the same run as
- * an earlier one is left out. UTF-8; lines end with LF or CR LF. */
+ * section apply to all sections; a section's own keys take precedence. Lists of values, separated by blanks, give a
+ * case for each combination, in the order of the key table with the later key fastest; a combination that does the same
+ * run as an earlier one is left out. UTF-8; lines end with LF or CR LF. */
 #pragma once
 #include "plan/keys/keys.h"
 #include "plan/keys/mistakes.h"
@@ -16,11 +16,11 @@ typedef struct {
     bool swept[KEYS]; /* some section gives a list of values */
 } deck;
 
-/* Reads the whole deck. Collects mistakes in the order of their lines and corrects none; with a mistake there are no
- * cases. Contradictions between keys are found only in sections whose values can all be read. */
+/* Reads the whole deck. Collects mistakes in the order of their lines; if there are any, there are no cases.
+ * Contradictions between keys are found only in sections whose values can all be read. */
 deck deck_read(const deck_source *source);
 void deck_free(deck *d);
-/* Returns the timed steps whose time counts, if all of them run: those that do not follow a checkpoint. */
+/* Counts the timed steps that do not follow a checkpoint; only their times count. */
 int64_t deck_counted_steps(const bench_case *c);
 /* Returns whether a case uses the CUDA backend. */
 bool deck_on_cuda(const deck *d);

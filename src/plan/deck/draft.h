@@ -19,24 +19,25 @@ void draft_refuse(const case_draft *d, const key_id *keys, const char *format, .
 void layout_resolve(case_draft *d);
 /* Sets the model: by size, then changed by the given shape keys (shape.c). */
 void shape_resolve(case_draft *d);
-/* Sets microbatch, global_batch and microbatches, rounded down if global_batch is not divisible, which draft_compare
- * refuses (batch.c). */
+/* Sets microbatch, global_batch and microbatches. If global_batch is not divisible, it rounds down, and draft_validate
+ * refuses the case later (batch.c). */
 void batch_resolve(case_draft *d);
 /* Sets recipe_gpus, recipe_layout and incomparable of an otherwise resolved case (recipe_layout.c). */
 void recipe_compare(case_draft *d);
 /* Returns a query for rows of the draft's workload and precision on its device. */
 recipe_query draft_query(const case_draft *d, int64_t layers);
-/* Returns the given depth if the recipe has rows of it, else 0 (any). */
+/* Returns the deck's layers if the recipe has rows of that depth, else 0 (any). */
 int64_t draft_depth(const case_draft *d);
-/* Returns the recipe's row for the ranks used and the model's depth; any depth if it has no row of that depth; the
- * smallest row if there are too few ranks. */
+/* Returns the recipe's row for the ranks used, of the model's depth if there are such rows; the smallest row if there
+ * are too few ranks. */
 const recipe_row *draft_row(const case_draft *d);
 /* Returns whether the model has the recipe's width, heads and vocabulary; its depth may differ. */
 bool has_recipe_width(const case_draft *d);
-/* Returns `sharding`, or none if a single rank owns the optimizer. schedule_by_chunks returns the recipes' schedule. */
-state_sharding sharding_between(const mesh_layout *l, state_sharding sharding);
+/* Returns `sharding`, or none if there is only one rank of data x context, as the recipes do. */
+state_sharding effective_sharding(const mesh_layout *l, state_sharding sharding);
+/* Returns the schedule of the recipes. */
 schedule_kind schedule_by_chunks(const mesh_layout *l);
 /* Refuses keys that contradict one another; skips the case if only the number of ranks is wrong (contradictions.c). */
-void draft_compare(case_draft *d);
+void draft_validate(case_draft *d);
 /* Resolves the whole case (resolve.c). */
 void draft_resolve(case_draft *d);

@@ -12,8 +12,7 @@ static bool layout_given(const case_draft *d)
     return false;
 }
 
-/* Returns the ranks that one data rank spans. */
-static int64_t unit_ranks(const mesh_layout *l)
+static int64_t ranks_per_data_rank(const mesh_layout *l)
 {
     return (int64_t)l->degree[AXIS_TENSOR] * l->degree[AXIS_CONTEXT] * l->degree[AXIS_PIPELINE] * l->degree[AXIS_SHARD];
 }
@@ -21,15 +20,15 @@ static int64_t unit_ranks(const mesh_layout *l)
 static int64_t needed_ranks(const mesh_layout *l)
 {
     int64_t ranks;
-    return __builtin_mul_overflow(unit_ranks(l), (int64_t)l->degree[AXIS_DATA], &ranks) ? INT64_MAX : ranks;
+    return __builtin_mul_overflow(ranks_per_data_rank(l), (int64_t)l->degree[AXIS_DATA], &ranks) ? INT64_MAX : ranks;
 }
 
-/* Sets data = floor(ranks / unit), at least 1, unless it is given. */
-static void take_ranks(case_draft *d)
+/* Sets data to the rest of the ranks unless it is given, and skips a case that does not fit the ranks. */
+static void resolve_data(case_draft *d)
 {
     mesh_layout *l = &d->c.layout;
     if (!draft_given(d, KEY_DATA)) {
-        int64_t rest = d->source->ranks / unit_ranks(l);
+        int64_t rest = d->source->ranks / ranks_per_data_rank(l);
         l->degree[AXIS_DATA] = rest > 0 ? (int)rest : 1;
     }
     int64_t needed = needed_ranks(l), span = (int64_t)l->degree[AXIS_DATA] * l->degree[AXIS_CONTEXT];
@@ -48,11 +47,12 @@ static void layout_from_keys(case_draft *d)
 {
     for (key_id key = KEY_TENSOR; key <= KEY_CHUNKS_PER_STAGE; key++)
         if (!draft_given(d, key)) key_store(key, &d->c, 1);
-    take_ranks(d);
+    resolve_data(d);
 }
 
-/* Returns the row for the number of ranks, of the given depth if there are such rows; at least the smallest row. */
-static const recipe_row *recipe_meant(const case_draft *d)
+/* Returns the row for the number of ranks, of the given depth if there are such rows; the smallest row if there are too
+ * few ranks. */
+static const recipe_row *recipe_for_ranks(const case_draft *d)
 {
     recipe_query q = draft_query(d, draft_depth(d));
     return recipe_nearest(&q, d->source->ranks);
@@ -60,14 +60,14 @@ static const recipe_row *recipe_meant(const case_draft *d)
 
 static void layout_from_recipe(case_draft *d)
 {
-    const recipe_row *row = recipe_meant(d);
+    const recipe_row *row = recipe_for_ranks(d);
     d->c.layout = (mesh_layout){ .degree = { [AXIS_TENSOR] = row->tensor,
                                              [AXIS_CONTEXT] = row->context,
                                              [AXIS_SHARD] = row->shard,
                                              [AXIS_PIPELINE] = row->pipeline },
                                  .expert = row->expert,
                                  .chunks_per_stage = row->chunks_per_stage };
-    take_ranks(d);
+    resolve_data(d);
     if (row->gpus > d->source->ranks) {
         d->c.layout.degree[AXIS_DATA] = row->data;
         d->c.layout.ranks = row->gpus;
@@ -76,8 +76,8 @@ static void layout_from_recipe(case_draft *d)
     }
 }
 
-/* Returns the fraction of the model's parameters that remains if each of `ranks` ranks holds only its experts. */
-static double held_of_experts(const model_shape *m, int ranks)
+/* Returns the fraction of the model's parameters on each of `ranks` expert ranks. */
+static double fraction_on_expert_rank(const model_shape *m, int ranks)
 {
     param_list l = params_of_shape(m);
     double experts = 0.0;
@@ -88,7 +88,7 @@ static double held_of_experts(const model_shape *m, int ranks)
     return 1.0 - experts / (double)model_parameters(m) * (1.0 - 1.0 / ranks);
 }
 
-/* Compares weights, gradients and optimizer of the recipe's model on the given layout with the device's memory. */
+/* Returns whether weights, gradients and optimizer of the recipe's model fit into the device's memory. */
 static bool full_fits(const case_draft *d, const recipe_row *row)
 {
     model_shape m = d->workload->full;
@@ -97,20 +97,19 @@ static bool full_fits(const case_draft *d, const recipe_row *row)
     m.layers = row->layers;
     storage_rule kept = storage_for(d->workload, &d->c);
     state_sharding sharding = draft_given(d, KEY_SHARDING) ? d->c.sharding : d->workload->sharding;
-    double spread = (double)l->degree[AXIS_DATA] * l->degree[AXIS_CONTEXT];
+    double owners = (double)l->degree[AXIS_DATA] * l->degree[AXIS_CONTEXT];
     int shards = l->degree[AXIS_SHARD];
-    double whole = kept_bytes(kept.weight) + kept_bytes(shards > 1 ? kept.sharded_gradient : kept.gradient),
-           optimizer = kept_bytes(kept.master) + 2 * kept_bytes(kept.moment);
-    double share = (double)model_parameters(&m) / l->degree[AXIS_TENSOR] / l->degree[AXIS_PIPELINE] / shards,
-           held = share * held_of_experts(&m, l->expert);
-    return held * whole + (sharding == SHARDING_NONE ? held : share / spread) * optimizer <=
+    double bytes = kept_bytes(kept.weight) + kept_bytes(shards > 1 ? kept.sharded_gradient : kept.gradient),
+           optimizer_bytes = kept_bytes(kept.master) + 2 * kept_bytes(kept.moment);
+    double parameters = (double)model_parameters(&m) / l->degree[AXIS_TENSOR] / l->degree[AXIS_PIPELINE] / shards,
+           held = parameters * fraction_on_expert_rank(&m, l->expert);
+    return held * bytes + (sharding == SHARDING_NONE ? held : parameters / owners) * optimizer_bytes <=
            device_bytes(d->source->device);
 }
 
-/* Resolves size = auto: full if the recipe has a row for the ranks and the model fits; else, and on the host, small. */
 static case_size auto_size(const case_draft *d)
 {
-    const recipe_row *row = recipe_meant(d);
+    const recipe_row *row = recipe_for_ranks(d);
     if (d->c.backend == BACKEND_HOST || row->gpus > d->source->ranks) return SIZE_SMALL;
     return !layout_given(d) || full_fits(d, row) ? SIZE_FULL : SIZE_SMALL;
 }

@@ -10,22 +10,21 @@ recipe_query draft_query(const case_draft *d, int64_t layers)
     return (recipe_query){ d->workload->name, d->c.precision, layers, d->source->device };
 }
 
-static int64_t listed_depth(const case_draft *d)
+static int64_t recipe_depth(const case_draft *d)
 {
     recipe_query q = draft_query(d, d->c.model.layers);
     return recipe_smallest(&q) ? d->c.model.layers : 0;
 }
 
-int64_t draft_depth(const case_draft *d) { return draft_given(d, KEY_LAYERS) ? listed_depth(d) : 0; }
+int64_t draft_depth(const case_draft *d) { return draft_given(d, KEY_LAYERS) ? recipe_depth(d) : 0; }
 
 const recipe_row *draft_row(const case_draft *d)
 {
-    recipe_query q = draft_query(d, listed_depth(d));
+    recipe_query q = draft_query(d, recipe_depth(d));
     return recipe_nearest(&q, d->c.layout.ranks);
 }
 
-/* The recipes call the sharding none if a single rank owns the optimizer. */
-state_sharding sharding_between(const mesh_layout *l, state_sharding sharding)
+state_sharding effective_sharding(const mesh_layout *l, state_sharding sharding)
 {
     return l->degree[AXIS_DATA] * l->degree[AXIS_CONTEXT] == 1 ? SHARDING_NONE : sharding;
 }
@@ -42,7 +41,7 @@ bool has_recipe_width(const case_draft *d)
            m->kv_heads == full->kv_heads && m->vocabulary == full->vocabulary;
 }
 
-/* Writes the first number that differs. The data ranks follow from the other numbers and the number of ranks. */
+/* Writes the first number that differs. `data` follows from the others and the number of ranks. */
 static bool numbers_differ(const case_draft *d, const recipe_row *row, char why[REASON_LENGTH])
 {
     const bench_case *c = &d->c;
@@ -50,7 +49,7 @@ static bool numbers_differ(const case_draft *d, const recipe_row *row, char why[
     int64_t batch = row->global_batch * c->layout.ranks / row->gpus; /* gives each rank the work of the cell */
     const struct {
         const char *name;
-        int64_t own, recipes;
+        int64_t given, recipe;
     } number[] = { { "layers", c->model.layers, row->layers },
                    { "sequence", c->model.sequence, row->sequence },
                    { "tensor", n[AXIS_TENSOR], row->tensor },
@@ -62,15 +61,15 @@ static bool numbers_differ(const case_draft *d, const recipe_row *row, char why[
                    { "microbatch", c->microbatch, row->microbatch },
                    { "global_batch", c->global_batch, batch } };
     for (size_t i = 0; i < sizeof number / sizeof *number; i++) {
-        if (number[i].own == number[i].recipes) continue;
+        if (number[i].given == number[i].recipe) continue;
         snprintf(why, REASON_LENGTH, "%s %lld, but %lld in the recipe's cell of %d GPUs", number[i].name,
-                 (long long)number[i].own, (long long)number[i].recipes, row->gpus);
+                 (long long)number[i].given, (long long)number[i].recipe, row->gpus);
         return true;
     }
     return false;
 }
 
-/* Returns the first key whose way of computing differs: recomputation, schedule, sharding, overlap of communication. */
+/* Returns the first key whose value differs and changes how a step computes; NULL if there is none. */
 static const char *key_that_differs(const case_draft *d)
 {
     const bench_case *c = &d->c;
@@ -79,7 +78,7 @@ static const char *key_that_differs(const case_draft *d)
     if (c->recompute != w->recompute) return "recompute";
     if (c->schedule != schedule_by_chunks(l)) return "schedule";
     if (c->capacity != 1.0) return "capacity";
-    if (sharding_between(l, c->sharding) != sharding_between(l, w->sharding)) return "sharding";
+    if (effective_sharding(l, c->sharding) != effective_sharding(l, w->sharding)) return "sharding";
     if (!c->overlap) return "overlap";
     return c->tokens == w->tokens || c->tokens == w->recipe_tokens ? NULL : "tokens";
 }

@@ -1,4 +1,4 @@
-/* Resolution of a draft: catalogue, ranks and rules fill in what the deck does not give. */
+/* Resolution of a draft: sets what the deck does not give, from catalogue, ranks and rules. */
 #include "plan/deck/deck.h"
 #include "plan/deck/draft.h"
 #include "plan/model/params.h"
@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns why some rank has no GPU that can run the case, or shares one against the deck; NULL if there is no
- * reason. */
+/* Returns why the case cannot run on GPUs (missing, shared, or without FP8); NULL if it can. */
 static const char *cuda_obstacle(const case_draft *d)
 {
     const deck_source *s = d->source;
@@ -21,17 +20,17 @@ static void resolve_backend(case_draft *d)
 {
     static const key_id keys[] = { KEY_BACKEND, KEYS };
     const char *obstacle = cuda_obstacle(d),
-               *found = d->source->cuda_shared ? "GPUs are shared" : "every rank has a GPU";
+               *available = d->source->cuda_shared ? "GPUs are shared" : "every rank has a GPU";
     snprintf(d->c.backend_reason, REASON_LENGTH, "the deck says so");
     if (d->c.backend == BACKEND_AUTO && !(obstacle && d->source->host_by_option)) {
         d->c.backend = obstacle ? BACKEND_HOST : BACKEND_CUDA;
-        snprintf(d->c.backend_reason, REASON_LENGTH, "%s", obstacle ? obstacle : found);
+        snprintf(d->c.backend_reason, REASON_LENGTH, "%s", obstacle ? obstacle : available);
     } else if (d->c.backend != BACKEND_HOST && obstacle && !d->source->dry_run) {
-        const char *way = d->source->host_by_option            ? "--on-host uses the host"
-                          : obstacle == d->source->cuda_shared ? "share_devices = yes allows it"
-                                                               : "auto uses the host";
+        const char *remedy = d->source->host_by_option            ? "--on-host uses the host"
+                             : obstacle == d->source->cuda_shared ? "share_devices = yes allows it"
+                                                                  : "auto uses the host";
         d->c.backend = BACKEND_CUDA;
-        draft_refuse(d, keys, "cuda cannot run here: %s; %s", obstacle, way);
+        draft_refuse(d, keys, "cuda cannot run here: %s; %s", obstacle, remedy);
     }
 }
 
@@ -50,13 +49,13 @@ static void resolve_recipe(case_draft *d)
 {
     if (!draft_given(d, KEY_TOKENS)) d->c.tokens = d->workload->tokens;
     if (!draft_given(d, KEY_RECOMPUTE)) d->c.recompute = d->workload->recompute;
-    if (!draft_given(d, KEY_SHARDING)) d->c.sharding = sharding_between(&d->c.layout, d->workload->sharding);
+    if (!draft_given(d, KEY_SHARDING)) d->c.sharding = effective_sharding(&d->c.layout, d->workload->sharding);
     d->c.head_deferral = d->workload->head_deferral;
     d->c.transfer_sms_given = draft_given(d, KEY_TRANSFER_SMS);
     if (!draft_given(d, KEY_SCHEDULE)) d->c.schedule = schedule_by_chunks(&d->c.layout);
 }
 
-/* Replaces the largest learning rate by a given one; the smallest keeps its ratio to it. */
+/* A given learning rate replaces the largest one; the smallest keeps its ratio to it. */
 static void resolve_optimizer(case_draft *d)
 {
     double given = d->c.optimizer.learning_rate;
@@ -75,11 +74,11 @@ static void resolve_names(case_draft *d)
 {
     const model_shape *m = &d->c.model, *full = &d->workload->full;
     const char *name = d->workload->name;
-    bool whole = d->c.size == SIZE_FULL && has_recipe_width(d);
-    d->c.proxy = !whole || m->layers != full->layers;
+    bool full_width = d->c.size == SIZE_FULL && has_recipe_width(d);
+    d->c.proxy = !full_width || m->layers != full->layers;
     snprintf(d->c.workload, NAME_LENGTH, "%s", name);
     if (!d->c.proxy) snprintf(d->c.model_name, NAME_LENGTH, "%s", name);
-    else if (whole) snprintf(d->c.model_name, NAME_LENGTH, "%s, %lld-layer proxy", name, (long long)m->layers);
+    else if (full_width) snprintf(d->c.model_name, NAME_LENGTH, "%s, %lld-layer proxy", name, (long long)m->layers);
     else
         snprintf(d->c.model_name, NAME_LENGTH, "%s, %s", name,
                  d->c.size == SIZE_FULL ? "own shape" : size_name(d->c.size));
@@ -100,5 +99,5 @@ void draft_resolve(case_draft *d)
     count_flops(&d->c, d->workload->formula);
     resolve_names(d);
     recipe_compare(d);
-    draft_compare(d);
+    draft_validate(d);
 }

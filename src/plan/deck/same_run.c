@@ -11,7 +11,7 @@ static bool profiles(const bench_case *c) { return c->profile.last > 0; }
 static bool expects(const bench_case *c) { return c->expect != EXPECT_NONE; }
 static bool saves(const bench_case *c) { return strcmp(c->checkpoint, "none") != 0; }
 static bool has_tensor_ranks(const bench_case *c) { return c->layout.degree[AXIS_TENSOR] > 1; }
-static bool has_owners(const bench_case *c) { return c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_CONTEXT] > 1; }
+static bool can_shard(const bench_case *c) { return c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_CONTEXT] > 1; }
 static bool rounds_context(const bench_case *c)
 {
     return c->layout.degree[AXIS_CONTEXT] > 1 && c->precision != PRECISION_FP32;
@@ -19,9 +19,9 @@ static bool rounds_context(const bench_case *c)
 
 static const struct {
     key_id key;
-    bool (*used)(const bench_case *c);
-    const char *unless; /* NULL: an unused key is not reported */
-} sometimes[] = {
+    bool (*is_used)(const bench_case *c);
+    const char *condition; /* in words; NULL: an unused key is not reported */
+} conditional[] = {
     { KEY_FP8_SCALE, is_fp8, "precision is fp8" },
     { KEY_FP8_SCALING, is_fp8, "precision is fp8" },
     { KEY_ORDER_SEED, is_hostile, "order is hostile" },
@@ -32,7 +32,7 @@ static const struct {
     { KEY_PROFILE_RANKS, profiles, "profile is given" },
     { KEY_CAPACITY, has_experts, NULL },
     { KEY_STRIPS, has_tensor_ranks, NULL },
-    { KEY_SHARDING, has_owners, NULL },
+    { KEY_SHARDING, can_shard, NULL },
     { KEY_CONTEXT_GRADIENTS, rounds_context, NULL },
     { KEY_SHARE_DEVICES, is_on_cuda, NULL },
     { KEY_DETERMINISTIC, is_on_cuda, NULL },
@@ -43,15 +43,15 @@ static const struct {
 
 bool key_is_used(key_id key, const bench_case *c)
 {
-    for (size_t i = 0; i < sizeof sometimes / sizeof *sometimes; i++)
-        if (sometimes[i].key == key) return sometimes[i].used(c);
+    for (size_t i = 0; i < sizeof conditional / sizeof *conditional; i++)
+        if (conditional[i].key == key) return conditional[i].is_used(c);
     return true;
 }
 
-const char *key_unused_unless(key_id key)
+const char *key_condition(key_id key)
 {
-    for (size_t i = 0; i < sizeof sometimes / sizeof *sometimes; i++)
-        if (sometimes[i].key == key) return sometimes[i].unless;
+    for (size_t i = 0; i < sizeof conditional / sizeof *conditional; i++)
+        if (conditional[i].key == key) return conditional[i].condition;
     return NULL;
 }
 
@@ -59,9 +59,9 @@ bool same_run(const bench_case *a, const bench_case *b)
 {
     for (key_id key = 0; key < KEYS; key++) {
         const key_row *row = key_at(key);
-        const char *of_a = (const char *)a + row->offset, *of_b = (const char *)b + row->offset;
-        bool differ = key_sweeps(key) && memcmp(of_a, of_b, row->bytes) != 0;
-        if (differ && (key_is_used(key, a) || key_is_used(key, b))) return false;
+        const char *field_of_a = (const char *)a + row->offset, *field_of_b = (const char *)b + row->offset;
+        bool differs = key_takes_list(key) && memcmp(field_of_a, field_of_b, row->bytes) != 0;
+        if (differs && (key_is_used(key, a) || key_is_used(key, b))) return false;
     }
     return true;
 }

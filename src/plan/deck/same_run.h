@@ -4,7 +4,7 @@
 
 /* Returns whether anything in the resolved case depends on the key. */
 bool key_is_used(key_id key, const bench_case *c);
-/* Returns the condition of using the key in words ("precision is fp8"), if an unused key is a mistake; else NULL. */
-const char *key_unused_unless(key_id key);
+/* Returns in words when the key is used ("precision is fp8"), if it is a mistake to give it otherwise; else NULL. */
+const char *key_condition(key_id key);
 /* Returns whether two resolved cases of one section agree in every key that either uses. */
 bool same_run(const bench_case *a, const bench_case *b);

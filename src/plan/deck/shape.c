@@ -15,7 +15,7 @@ static model_shape small_shape(const workload_row *w)
     return m;
 }
 
-/* Returns the full model with depth and sequence of the recipe's row for the ranks used, if there is such a row. */
+/* Depth and sequence are those of the recipe's row for the ranks used, if there is one. */
 static model_shape full_shape(const case_draft *d)
 {
     model_shape m = d->workload->full;
@@ -26,7 +26,7 @@ static model_shape full_shape(const case_draft *d)
     return m;
 }
 
-/* Returns the check model, with heads and hidden that follow given kv_heads and heads. */
+/* Heads and hidden follow given kv_heads and heads. */
 static model_shape check_shape(const case_draft *d)
 {
     int slots = d->c.layout.degree[AXIS_PIPELINE] > 1 ? 2 : 0;
@@ -37,8 +37,8 @@ static model_shape check_shape(const case_draft *d)
     return m;
 }
 
-/* Returns whether kv_heads follows a given `heads`, because the family has as many of both. */
-static bool heads_are_equal(const case_draft *d)
+/* Returns whether kv_heads equals a given `heads`, because the family has no grouped queries. */
+static bool kv_heads_follow_heads(const case_draft *d)
 {
     const model_shape *full = &d->workload->full;
     return full->heads == full->kv_heads && draft_given(d, KEY_HEADS) && !draft_given(d, KEY_KV_HEADS);
@@ -51,7 +51,7 @@ void shape_resolve(case_draft *d)
                                                               : check_shape(d) };
     for (key_id key = KEY_SEQUENCE; key <= KEY_VOCABULARY; key++)
         if (draft_given(d, key)) key_store(key, &by_size, key_integer(key, &d->c));
-    if (heads_are_equal(d)) by_size.model.kv_heads = by_size.model.heads;
+    if (kv_heads_follow_heads(d)) by_size.model.kv_heads = by_size.model.heads;
     d->c.model = by_size.model;
     d->c.model.init = d->workload->full.init;
     if (d->c.size != SIZE_FULL) d->c.model.init_std = shape_init_std(d->workload, d->c.model.hidden);

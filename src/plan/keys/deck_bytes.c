@@ -25,8 +25,8 @@ static size_t character_length(const deck_source *s, size_t i)
     for (size_t k = 1; k < length; k++)
         if ((b[k] & 0xC0u) != 0x80u) return 0;
     bool overlong = (b[0] == 0xE0 && b[1] < 0xA0) || (b[0] == 0xF0 && b[1] < 0x90);
-    bool beyond = (b[0] == 0xED && b[1] >= 0xA0) || (b[0] == 0xF4 && b[1] >= 0x90);
-    return overlong || beyond ? 0 : length;
+    bool outside = (b[0] == 0xED && b[1] >= 0xA0) || (b[0] == 0xF4 && b[1] >= 0x90);
+    return overlong || outside ? 0 : length;
 }
 
 static bool is_control(const deck_source *s, size_t i)
@@ -36,8 +36,7 @@ static bool is_control(const deck_source *s, size_t i)
     return (c < 0x20 && c != '\t' && c != '\n' && !line_end) || c == 0x7F;
 }
 
-/* Returns the place of the first byte that is not text, or the end. */
-static place first_stray(const deck_source *s)
+static place first_invalid(const deck_source *s)
 {
     place p = { 0, 1 };
     while (p.at < s->length && character_length(s, p.at) && !is_control(s, p.at)) {
@@ -58,12 +57,12 @@ bool deck_is_text(const deck_source *s, mistakes *wrong)
         return false;
     }
     bool utf16 = starts_with(s, "\xFF\xFE", 2) || starts_with(s, "\xFE\xFF", 2);
-    bool marked = starts_with(s, "\xEF\xBB\xBF", 3);
-    place stray = first_stray(s);
+    bool has_mark = starts_with(s, "\xEF\xBB\xBF", 3);
+    place invalid = first_invalid(s);
     if (utf16) mistake(wrong, 1, "deck", "is UTF-16; save it as UTF-8 or ASCII");
-    else if (marked) mistake(wrong, 1, "deck", "starts with a byte order mark; save it without");
-    else if (stray.at < s->length)
-        mistake(wrong, stray.line, "deck", "byte 0x%02x at offset %zu is not text", (unsigned char)s->text[stray.at],
-                stray.at);
-    return !utf16 && !marked && stray.at == s->length;
+    else if (has_mark) mistake(wrong, 1, "deck", "starts with a byte order mark; save it without");
+    else if (invalid.at < s->length)
+        mistake(wrong, invalid.line, "deck", "byte 0x%02x at offset %zu is not text",
+                (unsigned char)s->text[invalid.at], invalid.at);
+    return !utf16 && !has_mark && invalid.at == s->length;
 }

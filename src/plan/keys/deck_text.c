@@ -18,7 +18,7 @@ static void open_section(scanner *s, const workload_row *workload)
     int64_t sections = d->sections;
     if ((sections & (sections - 1)) == 0)
         d->section = reallocate(d->section, sections ? 2 * sections : 1, sizeof *d->section, "the deck's sections");
-    d->section[sections] = (deck_section){ .workload = workload, .line = s->line, .sound = true };
+    d->section[sections] = (deck_section){ .workload = workload, .line = s->line, .readable = true };
     d->sections++;
 }
 
@@ -49,33 +49,31 @@ static void scan_section(scanner *s, text_view line)
     scan_name(s, text_trim((text_view){ line.at + 1, close - 1 }));
 }
 
-/* Reads every value of a list only to find mistakes. */
-static bool values_are_sound(scanner *s, key_id key, text_view value)
+static bool values_are_readable(scanner *s, key_id key, text_view value)
 {
     char sentence[KEY_SENTENCE];
-    bench_case nowhere = { 0 };
-    bool sound = true;
+    bench_case unused = { 0 };
+    bool readable = true;
     text_view rest = value;
-    int count = key_sweeps(key) ? text_words(value) : 1;
+    int count = key_takes_list(key) ? text_words(value) : 1;
     for (int i = 0; i < count && !mistakes_full(s->wrong, s->line); i++) {
-        text_view one = key_sweeps(key) ? text_word(&rest) : value;
-        if (key_read(key, one, &nowhere, sentence)) continue;
+        text_view one = key_takes_list(key) ? text_word(&rest) : value;
+        if (key_read(key, one, &unused, sentence)) continue;
         mistake(s->wrong, s->line, key_at(key)->name, "%s", sentence);
-        sound = false;
+        readable = false;
     }
-    if (count <= DECK_SWEEP_VALUES) return sound;
+    if (count <= DECK_SWEEP_VALUES) return readable;
     mistake(s->wrong, s->line, key_at(key)->name, "has %d values; at most %d", count, DECK_SWEEP_VALUES);
     return false;
 }
 
 /* Stores the one value of the whole run in section 0. Returns false if another line gives another value. */
-static bool shares_value(scanner *s, key_id key, text_view value)
+static bool store_run_value(scanner *s, key_id key, text_view value)
 {
-    deck_setting *whole = &s->deck.section[0].setting[key];
-    if (!whole->line) *whole = (deck_setting){ s->line, value };
-    bool same = whole->value.length == value.length && memcmp(whole->value.at, value.at, value.length) == 0;
-    if (!same)
-        mistake(s->wrong, s->line, key_at(key)->name, "a run has only one; line %d already gives it", whole->line);
+    deck_setting *run = &s->deck.section[0].setting[key];
+    if (!run->line) *run = (deck_setting){ s->line, value };
+    bool same = run->value.length == value.length && memcmp(run->value.at, value.at, value.length) == 0;
+    if (!same) mistake(s->wrong, s->line, key_at(key)->name, "a run has only one; line %d already gives it", run->line);
     return same;
 }
 
@@ -89,8 +87,8 @@ static void scan_value(scanner *s, key_id key, text_view value)
     }
     section->setting[key] = (deck_setting){ s->line, value };
     if (value.length == 0) mistake(s->wrong, s->line, name, "has no value");
-    else if (values_are_sound(s, key, value) && (!key_is_of_run(key) || shares_value(s, key, value))) return;
-    section->sound = false;
+    else if (values_are_readable(s, key, value) && (!key_is_of_run(key) || store_run_value(s, key, value))) return;
+    section->readable = false;
 }
 
 static void scan_setting(scanner *s, text_view line)

@@ -1,4 +1,4 @@
-/* A deck as written: sections, and line and text of each key's value. Texts are views into the deck's bytes. */
+/* A deck as written: its sections, and the line and text of each value. Texts are views into the deck's bytes. */
 #pragma once
 #include "plan/catalogue/catalogue.h"
 #include "plan/keys/keys.h"
@@ -12,7 +12,7 @@ typedef struct {
 typedef struct {
     const workload_row *workload; /* NULL before the first section, and if the workload is unknown */
     int line;
-    bool sound; /* every value could be read */
+    bool readable; /* every value could be read */
     deck_setting setting[KEYS];
 } deck_section;
 
@@ -24,8 +24,8 @@ typedef struct {
 
 enum { DECK_BYTES = 1048576, DECK_LINE_BYTES = 2000, DECK_SECTIONS = 1000, DECK_SWEEP_VALUES = 64 };
 
-/* Returns whether the bytes are a text; if not, adds a mistake. A text is not empty, not too long, and UTF-8 without
- * byte order mark and without control bytes except tab and line ends. */
+/* Returns whether the deck is UTF-8, not empty and not too long, without a byte order mark and control characters other
+ * than tab and line ends; if not, adds a mistake. */
 bool deck_is_text(const deck_source *source, mistakes *wrong);
 /* Returns the sections and copies the two titles (at most 255 bytes each). Adds a mistake for each line, key and value
  * that cannot be read. Free the result with written_free. */

@@ -48,10 +48,10 @@ static bool refuse_word(const char *const *words, text_view value, char sentence
 static bool read_bounded(text_view value, int64_t low, int64_t high, int64_t *out, char sentence[KEY_SENTENCE])
 {
     char shown[TEXT_SHOWN_LENGTH];
-    int64_t read = 0;
-    number_state state = text_integer(value, &read);
-    if (state == NUMBER_READ && read >= low && read <= high) {
-        *out = read;
+    int64_t number = 0;
+    number_state state = text_integer(value, &number);
+    if (state == NUMBER_READ && number >= low && number <= high) {
+        *out = number;
         return true;
     }
     text_show(shown, value);
@@ -64,10 +64,10 @@ static bool read_real(key_id key, text_view value, bench_case *into, char senten
 {
     const key_row *row = key_at(key);
     char shown[TEXT_SHOWN_LENGTH];
-    double read = 0;
-    number_state state = text_real(value, &read);
-    if (state == NUMBER_READ && read >= row->least && read <= row->most) {
-        *(double *)((char *)into + row->offset) = read;
+    double number = 0;
+    number_state state = text_real(value, &number);
+    if (state == NUMBER_READ && number >= row->least && number <= row->most) {
+        *(double *)((char *)into + row->offset) = number;
         return true;
     }
     text_show(shown, value);
@@ -78,7 +78,7 @@ static bool read_real(key_id key, text_view value, bench_case *into, char senten
     return false;
 }
 
-static bool read_factor(key_id key, text_view value, bench_case *into, char sentence[KEY_SENTENCE])
+static bool read_real_or_word(key_id key, text_view value, bench_case *into, char sentence[KEY_SENTENCE])
 {
     const char *const *words = key_at(key)->words;
     int word = word_index(words, value);
@@ -115,7 +115,7 @@ static bool read_fault(text_view value, planted_fault *into, char sentence[KEY_S
     planted_fault fault = { 0 };
     int64_t rank = 0;
     text_view rest = value, kind = text_word(&rest), operation = text_word(&rest), nth = text_word(&rest),
-              on = text_word(&rest);
+              on_rank = text_word(&rest);
     if (text_equal(value, "none")) {
         *into = fault;
         return true;
@@ -128,7 +128,7 @@ static bool read_fault(text_view value, planted_fault *into, char sentence[KEY_S
     int found = word_index(fault_names, kind);
     if (found <= FAULT_NONE) return refuse_word(fault_names + 1, kind, sentence);
     if (word_index(operation_names, operation) < 0) return refuse_word(operation_names, operation, sentence);
-    if (!read_bounded(nth, 1, NTH_MOST, &fault.nth, sentence) || !read_bounded(on, 0, RANK_MOST, &rank, sentence))
+    if (!read_bounded(nth, 1, NTH_MOST, &fault.nth, sentence) || !read_bounded(on_rank, 0, RANK_MOST, &rank, sentence))
         return false;
     fault.kind = (fault_kind)found;
     fault.rank = (int)rank;
@@ -163,7 +163,7 @@ static int64_t hash_word(text_view word)
     return strtoll(hex, NULL, 16);
 }
 
-/* Refuses a word that may be a mistyped number or list. */
+/* Stores the number that stands for a word. Refuses what may be a mistyped number or list. */
 static bool read_word(text_view value, int64_t *out, char sentence[KEY_SENTENCE])
 {
     char shown[TEXT_SHOWN_LENGTH];
@@ -175,7 +175,7 @@ static bool read_word(text_view value, int64_t *out, char sentence[KEY_SENTENCE]
     return false;
 }
 
-static bool read_choice(key_id key, text_view value, int64_t *out, char sentence[KEY_SENTENCE])
+static bool read_integer(key_id key, text_view value, int64_t *out, char sentence[KEY_SENTENCE])
 {
     const key_row *row = key_at(key);
     if (row->takes_word && text_integer(value, out) == NUMBER_MALFORMED) return read_word(value, out, sentence);
@@ -187,14 +187,14 @@ static bool read_choice(key_id key, text_view value, int64_t *out, char sentence
 bool key_read(key_id key, text_view value, bench_case *into, char sentence[KEY_SENTENCE])
 {
     const key_row *row = key_at(key);
-    int64_t read = 0;
+    int64_t number = 0;
     if (row->kind == KIND_FAULT) return read_fault(value, &into->fault, sentence);
     if (row->kind == KIND_PATH) return read_path(value, (char *)into + row->offset, row->bytes, sentence);
     if (row->kind == KIND_RANGE) return read_range(key, value, into, sentence);
-    if (row->kind == KIND_FACTOR) return read_factor(key, value, into, sentence);
+    if (row->kind == KIND_REAL_OR_WORD) return read_real_or_word(key, value, into, sentence);
     if (row->kind == KIND_REAL) return read_real(key, value, into, sentence);
-    if (!read_choice(key, value, &read, sentence)) return false;
-    key_store(key, into, read);
+    if (!read_integer(key, value, &number, sentence)) return false;
+    key_store(key, into, number);
     return true;
 }
 
@@ -213,10 +213,10 @@ static void write_fault(const planted_fault *fault, char out[KEY_TEXT])
                  fault->rank);
 }
 
-static void write_factor(const key_row *row, double factor, char out[KEY_TEXT])
+static void write_real_or_word(const key_row *row, double number, char out[KEY_TEXT])
 {
-    if (factor <= 0.0) strcpy(out, row->words[(int)-factor]);
-    else snprintf(out, KEY_TEXT, "%.15g", factor);
+    if (number <= 0.0) strcpy(out, row->words[(int)-number]);
+    else snprintf(out, KEY_TEXT, "%.15g", number);
 }
 
 static void write_range(const key_row *row, number_range range, char out[KEY_TEXT])
@@ -232,7 +232,7 @@ void key_write(key_id key, const bench_case *c, char out[KEY_TEXT])
     case KIND_WORD: strcpy(out, row->words[key_integer(key, c)]); break;
     case KIND_INTEGER: snprintf(out, KEY_TEXT, "%lld", (long long)key_integer(key, c)); break;
     case KIND_REAL: snprintf(out, KEY_TEXT, "%.15g", *(const double *)field_of(key, c)); break;
-    case KIND_FACTOR: write_factor(row, *(const double *)field_of(key, c), out); break;
+    case KIND_REAL_OR_WORD: write_real_or_word(row, *(const double *)field_of(key, c), out); break;
     case KIND_RANGE: write_range(row, *(const number_range *)field_of(key, c), out); break;
     case KIND_FAULT: write_fault(&c->fault, out); break;
     case KIND_PATH: strcpy(out, field_of(key, c)); break;

@@ -11,9 +11,9 @@
 #define WORD(list) .kind = KIND_WORD, .words = list
 #define INTEGER(from, to) .kind = KIND_INTEGER, .low = from, .high = to
 #define REAL(from, to) .kind = KIND_REAL, .least = from, .most = to
-#define FACTOR(list, from, to) .kind = KIND_FACTOR, .words = list, .least = from, .most = to
+#define REAL_OR_WORD(list, from, to) .kind = KIND_REAL_OR_WORD, .words = list, .least = from, .most = to
 #define RANGE(apart) .kind = KIND_RANGE, .low = apart, .high = MANY
-#define PEAK FACTOR(none_names, 0.001, 1e6), .fallback = "none"
+#define PEAK REAL_OR_WORD(none_names, 0.001, 1e6), .fallback = "none"
 
 enum { DEGREE = 32768, WIDTH = 16777216, MANY = 2147483647 };
 
@@ -40,7 +40,7 @@ static const key_row table[KEYS] = {
     [KEY_STEPS] = { "steps", INTEGER(1, 1000000), .fallback = "50", FIELD(steps), .explanation = "timed steps" },
     [KEY_WARMUP] = { "warmup", INTEGER(0, 1000000), .fallback = "0", FIELD(warmup),
                      .explanation = "untimed steps before the timed steps" },
-    [KEY_MINUTES] = { "minutes", FACTOR(none_names, 0.01, 100000.0), .fallback = "none", FIELD(minutes),
+    [KEY_MINUTES] = { "minutes", REAL_OR_WORD(none_names, 0.01, 100000.0), .fallback = "none", FIELD(minutes),
                       .explanation = "soak: timed steps run for this number of minutes, and for at least `steps` "
                                      "steps; needs warmup of 2 or more" },
     [KEY_REPEATS] = { "repeats", INTEGER(1, REPEATS_MOST), .fallback = "1", FIELD(repeats),
@@ -65,7 +65,7 @@ static const key_row table[KEYS] = {
                     .explanation = "fully sharded data-parallel ranks" },
     [KEY_CHUNKS_PER_STAGE] = { "chunks_per_stage", INTEGER(1, DEGREE), .rule = "recipe's, or 1",
                                FIELD(layout.chunks_per_stage), .explanation = "model chunks of a pipeline stage" },
-    [KEY_CAPACITY] = { "capacity", FACTOR(none_names, 0.01, 1000.0), .fallback = "1", FIELD(capacity),
+    [KEY_CAPACITY] = { "capacity", REAL_OR_WORD(none_names, 0.01, 1000.0), .fallback = "1", FIELD(capacity),
                        .explanation =
                            "rows of an expert, as a multiple of its even share; further choices are dropped, those of "
                            "least weight first; none: rows for all tokens, at several times the time and memory" },
@@ -127,7 +127,7 @@ static const key_row table[KEYS] = {
     [KEY_CHECK] = { "check", WORD(check_names), .fallback = "full", FIELD(check),
                     .explanation = "model: check a small model before the steps; full: also replay one or two steps "
                                    "after them; off: neither, and NOT VALID" },
-    [KEY_EXPECT] = { "expect", FACTOR(expect_names, 1e-3, 1e15), .fallback = "none", FIELD(expect),
+    [KEY_EXPECT] = { "expect", REAL_OR_WORD(expect_names, 1e-3, 1e15), .fallback = "none", FIELD(expect),
                      .explanation =
                          "tokens/s that the case needs to be ACCEPTED; reference: the speed of the published cell" },
     [KEY_TOLERANCE] = { "tolerance", REAL(0.0, 0.99), .fallback = "0.05", FIELD(tolerance),
@@ -150,7 +150,7 @@ static const key_row table[KEYS] = {
                                   "this deck, which must have only one case" },
     [KEY_STALL_SECONDS] = { "stall_seconds", REAL(0.1, 86400.0), .fallback = "60", FIELD(stall_seconds),
                             .explanation = "seconds without progress until the run ends with status 86" },
-    [KEY_TIME_LIMIT] = { "time_limit", FACTOR(none_names, 1.0, 1e7), .fallback = "none", FIELD(time_limit),
+    [KEY_TIME_LIMIT] = { "time_limit", REAL_OR_WORD(none_names, 1.0, 1e7), .fallback = "none", FIELD(time_limit),
                          .explanation = "seconds from the start of the run until it stops as on SIGTERM; the "
                                         "launcher's limit, if known, also counts" },
     [KEY_PROFILE] = { "profile", RANGE(1), .words = none_names, .fallback = "none", FIELD(profile),
@@ -181,7 +181,7 @@ const key_row *key_at(key_id key)
     return &table[key];
 }
 
-bool key_sweeps(key_id key)
+bool key_takes_list(key_id key)
 {
     key_kind kind = table[key].kind;
     return kind != KIND_FAULT && kind != KIND_PATH;
@@ -222,7 +222,7 @@ void key_values(key_id key, char out[KEY_SENTENCE])
                  row->takes_word ? ", a word" : "");
         break;
     case KIND_REAL: snprintf(out, KEY_SENTENCE, "%g to %g", row->least, row->most); break;
-    case KIND_FACTOR: {
+    case KIND_REAL_OR_WORD: {
         char words[KEY_TEXT];
         names_list(row->words, words, sizeof words);
         snprintf(out, KEY_SENTENCE, "%g to %g, %.64s", row->least, row->most, words);

@@ -60,7 +60,7 @@ typedef enum {
     KEY_TIME_LIMIT,
     KEY_PROFILE,
     KEY_PROFILE_RANKS,
-    USER_KEYS, /* from here on: keys for developers, which all have a fallback */
+    USER_KEYS, /* keys for developers begin here; all have a fallback */
     KEY_WEIGHT_GRADIENT_QUEUE = USER_KEYS,
     KEY_ORDER,
     KEY_ORDER_SEED,
@@ -70,18 +70,18 @@ typedef enum {
     KEYS
 } key_id;
 
-typedef enum { KIND_WORD, KIND_INTEGER, KIND_REAL, KIND_FACTOR, KIND_RANGE, KIND_FAULT, KIND_PATH } key_kind;
+typedef enum { KIND_WORD, KIND_INTEGER, KIND_REAL, KIND_REAL_OR_WORD, KIND_RANGE, KIND_FAULT, KIND_PATH } key_kind;
 
 typedef struct {
     const char *name;
     key_kind kind;
-    const char *const *words; /* NULL-terminated. KIND_WORD: in the order of the enumeration. KIND_FACTOR: instead of a
-                                 number, stored as 0, -1. KIND_RANGE: stored as 0-0, or NULL */
-    int64_t low, high;        /* KIND_INTEGER: bounds; KIND_RANGE: least difference, largest number */
+    const char *const *words; /* NULL-terminated. KIND_WORD: in the order of the enumeration. KIND_REAL_OR_WORD: stored
+                                 as 0, -1. KIND_RANGE: stored as 0-0, or NULL */
+    int64_t low, high;        /* KIND_INTEGER: bounds; KIND_RANGE: least LAST - FIRST, largest LAST */
     bool takes_word;          /* KIND_INTEGER: a word stands for the first 32 bits of its SHA-256 */
-    double least, most;       /* KIND_REAL, KIND_FACTOR: bounds */
-    const char *fallback;     /* default as a deck writes it; NULL: by rule */
-    const char *rule;         /* that rule in words; NULL if there is a fallback */
+    double least, most;       /* KIND_REAL, KIND_REAL_OR_WORD: bounds */
+    const char *fallback;     /* default, as in a deck; NULL: by rule */
+    const char *rule;         /* the rule in words; NULL if there is a fallback */
     size_t offset, bytes;     /* its field in bench_case */
     const char *explanation;
 } key_row;
@@ -91,13 +91,13 @@ enum { KEY_SENTENCE = 960, KEY_TEXT = PATH_LENGTH };
 const key_row *key_at(key_id key);
 /* Returns the key with this name, or KEYS. */
 key_id key_find(text_view name);
-/* Returns the key with the smallest text_distance to the name, the first of equals; KEYS if none is near. */
+/* Returns the first key with the smallest text_distance to the name; KEYS if none is near. */
 key_id key_nearest(text_view name);
 /* Writes a remedy for an unknown name: "the nearest is tensor" or "--keys lists them". Returns out. */
 enum { KEY_REMEDY = 64 };
 const char *key_remedy(text_view name, char out[KEY_REMEDY]);
 /* Returns whether the value may be a list. A fault (four words) and a path may not. */
-bool key_sweeps(key_id key);
+bool key_takes_list(key_id key);
 /* Returns whether the key has one value for the whole run. */
 bool key_is_of_run(key_id key);
 /* Writes the values that a deck may give: "fp32 bf16", "1 to 1000000". */

@@ -9,7 +9,7 @@ bool mistakes_full(const mistakes *m, int line)
     return m->count == DECK_MESSAGES && line >= m->line[DECK_MESSAGES - 1];
 }
 
-static bool is_known(const mistakes *m, const char *message)
+static bool is_duplicate(const mistakes *m, const char *message)
 {
     for (int i = 0; i < m->count; i++)
         if (strcmp(m->message[i].line, message) == 0) return true;
@@ -36,5 +36,5 @@ void mistake(mistakes *m, int line, const char *key, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(message.line + start, sizeof message.line - (size_t)start, format, arguments);
     va_end(arguments);
-    if (!mistakes_full(m, line) && !is_known(m, message.line)) insert(m, line, &message);
+    if (!mistakes_full(m, line) && !is_duplicate(m, message.line)) insert(m, line, &message);
 }

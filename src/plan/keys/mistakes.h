@@ -1,4 +1,4 @@
-/* A deck as given, and its mistakes: the first fifty in the order of their lines, each once. */
+/* A deck's text, and its mistakes in the order of their lines. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,11 +10,11 @@ typedef struct {
     size_t length;       /* bytes of the text */
     int ranks;           /* ranks in the world */
     const char *device;  /* GPU whose recipe rows are used; NULL: PAPER_DEVICE */
-    bool dry_run;        /* auto means cuda unless cuda_missing is set; memory and devices do not matter */
-    bool host_by_option; /* auto never means host, because a slice of a large model would take hours there */
+    bool dry_run;        /* backend auto is cuda unless cuda_missing is set; this machine's GPUs do not matter */
+    bool host_by_option; /* backend auto is never host: --slice would take hours; --on-host asks for it */
     bool cuda_usable;    /* every rank has a usable GPU */
-    /* Clauses for messages, or NULL: why there is no cuda (the first rank without), which ranks share a GPU, which GPUs
-     * have no FP8 products, which have no links for a pipeline. */
+    /* Clauses for messages, or NULL: why a rank has no usable GPU, which ranks share a GPU, which GPUs have no FP8
+     * products, which have no links for a pipeline. */
     const char *cuda_missing, *cuda_shared, *cuda_without_fp8, *cuda_without_links;
 } deck_source;
 
@@ -30,7 +30,7 @@ typedef struct {
     deck_message message[DECK_MESSAGES];
 } mistakes;
 
-/* Adds "DECK:LINE: key: sentence". If there are more than fifty, those of the last lines are dropped. */
+/* Adds "DECK:LINE: key: sentence", unless it was added before. If there are more than fifty, drops the last ones. */
 void mistake(mistakes *m, int line, const char *key, const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Returns whether a mistake on this line or a later one would be dropped. */
 bool mistakes_full(const mistakes *m, int line);

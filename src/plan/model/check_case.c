@@ -12,10 +12,9 @@ static void check_batch(bench_case *c)
     c->global_batch = (int64_t)c->layout.degree[AXIS_DATA] * c->layout.degree[AXIS_SHARD] * c->microbatches;
 }
 
-/* The check model's learning rate falls with its layers, because Adam moves every weight by about that rate and the
- * changes in the output add up over the layers. A healthy deep model would otherwise drift away from its reference in
- * four steps. Tokens are uniform, because zeros, and ramps once they are learned, leave gradients that are mostly
- * rounding errors. */
+/* The learning rate is divided by the layers. Adam moves every weight by about that rate, and the changes add up over
+ * the layers, so a correct deep model would otherwise drift away from its reference in four steps. Tokens are uniform,
+ * because zeros, and ramps once they are learned, leave gradients that are mostly rounding errors. */
 bench_case check_case(const bench_case *c)
 {
     const workload_row *w = workload_find(text_of(c->workload));
@@ -36,24 +35,24 @@ bench_case check_case(const bench_case *c)
     return check;
 }
 
-static bool scales_experts_apart(const bench_case *c)
+static bool has_separate_expert_scales(const bench_case *c)
 {
     return c->precision == PRECISION_FP8 && c->fp8_scaling == FP8_CURRENT && c->layout.expert > 1;
 }
 
-bool is_imitated(const bench_case *c)
+bool can_be_imitated(const bench_case *c)
 {
     int context = c->layout.degree[AXIS_CONTEXT], expert = c->layout.expert;
-    return !scales_experts_apart(c) || expert % context == 0 || context % expert == 0;
+    return !has_separate_expert_scales(c) || expert % context == 0 || context % expert == 0;
 }
 
 int imitated_experts(const bench_case *c)
 {
     int data_ranks = c->layout.expert / c->layout.degree[AXIS_CONTEXT];
-    return scales_experts_apart(c) && is_imitated(c) && data_ranks > 1 ? data_ranks : 0;
+    return has_separate_expert_scales(c) && can_be_imitated(c) && data_ranks > 1 ? data_ranks : 0;
 }
 
-static int several(const bench_case *c, mesh_axis axis)
+static int imitated_degree(const bench_case *c, mesh_axis axis)
 {
     return c->layout.degree[axis] > 1 ? c->layout.degree[axis] : 0;
 }
@@ -61,7 +60,7 @@ static int several(const bench_case *c, mesh_axis axis)
 bench_case single_rank_case(const bench_case *c, bool fp32)
 {
     bench_case single = *c;
-    single.layout = layout_alone;
+    single.layout = one_rank_layout;
     single.capacity_groups =
         (capacity_groups){ c->layout.degree[AXIS_TENSOR], c->layout.degree[AXIS_CONTEXT], c->strips };
     single.world_ranks = 1;
@@ -69,7 +68,8 @@ bench_case single_rank_case(const bench_case *c, bool fp32)
     single.backend = BACKEND_HOST;
     if (fp32) single.precision = PRECISION_FP32;
     if (single.precision != PRECISION_FP32)
-        single.imitated = (imitated_ranks){ .tensor = several(c, AXIS_TENSOR), .context = several(c, AXIS_CONTEXT) };
+        single.imitated =
+            (imitated_ranks){ .tensor = imitated_degree(c, AXIS_TENSOR), .context = imitated_degree(c, AXIS_CONTEXT) };
     single.sharding = SHARDING_NONE;
     single.recompute = RECOMPUTE_NONE;
     single.schedule = SCHEDULE_1F1B;

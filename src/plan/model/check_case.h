@@ -9,13 +9,12 @@
 enum { CHECK_STEPS = 4 };
 bench_case check_case(const bench_case *c);
 /* Returns the case's reference: the same case on one rank of the host, in submitted order, without fault; all degrees
- * 1, sharding and recompute none, schedule 1f1b; FP32 if fp32. It has the same global batch, in microbatches of the
- * same size. The padded vocabulary follows the single rank. In the case's own precision it rounds as the case's tensor
- * and context ranks do. */
+ * 1, sharding and recompute none, schedule 1f1b; FP32 if fp32. Global batch and microbatch are those of the case, the
+ * padded vocabulary is that of one rank. If not FP32, it rounds as the case's tensor and context ranks do. */
 bench_case single_rank_case(const bench_case *c, bool fp32);
-/* Returns the number of data ranks whose experts have separate scales with current scaling (tensor and context ranks
- * share theirs); 0: all experts share one scale. */
+/* Returns the number of data ranks whose experts have separate scales, as with current scaling; 0: all experts share
+ * one scale. Tensor and context ranks always share scales. */
 int imitated_experts(const bench_case *c);
 /* Returns whether one rank can round as the case's ranks do. It cannot with current scaling if a group of expert ranks
  * ends within a data rank, because an expert's rows then have two scales. */
-bool is_imitated(const bench_case *c);
+bool can_be_imitated(const bench_case *c);

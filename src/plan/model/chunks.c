@@ -2,7 +2,7 @@
 #include "plan/model/chunks.h"
 #include "plan/model/shapes.h"
 
-/* Counts slots from the embedding's slot, or from the first layer if embedding and loss have none. */
+/* Slot 0 is the embedding, or the first layer if embedding and loss have no slots. */
 chunk_extent chunk_of(const bench_case *c, int stage, int chunk)
 {
     int64_t layers = c->model.layers, stages = c->layout.degree[AXIS_PIPELINE],

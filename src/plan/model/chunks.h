@@ -1,6 +1,6 @@
 /* The layers of each chunk of the pipeline. The model is cut into pipeline x chunks_per_stage chunks of equal length;
- * chunk c of stage p has number c * pipeline + p. If shape_slots says so, embedding and loss count as one slot each,
- * and the first or last chunk may hold no layer. Narayanan et al. 2021, section 2.2. */
+ * chunk c of stage p has number c * pipeline + p. If shape_slots returns 2, embedding and loss count as one layer each,
+ * so the first or last chunk may hold no layer. Narayanan et al. 2021, section 2.2. */
 #pragma once
 #include "plan/model/params.h"
 

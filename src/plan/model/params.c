@@ -13,7 +13,7 @@ typedef enum {
     UNLESS_TIED,
     CONDITIONS
 } condition;
-/* Tokens that are multiplied with a matrix: all, or those routed to its expert. */
+/* Tokens that are multiplied with a matrix: none, all, or those routed to its expert. */
 typedef enum { NONE, ALL, ROUTED } tokens;
 typedef enum {
     AS_TABLE,  /* looked up: std 1 with INIT_FAN_IN */
@@ -74,8 +74,7 @@ static param_start start_of(const model_shape *m, role r)
     return r == AS_BIAS ? START_ZEROS : START_NORMAL;
 }
 
-/* Uses the embedding as the head's matrix, too. */
-static void tie(param_rule *embedding)
+static void use_as_head(param_rule *embedding)
 {
     embedding->places |= AT_LOSS;
     embedding->products = 1;
@@ -84,14 +83,14 @@ static void tie(param_rule *embedding)
 param_list params_of_shape(const model_shape *m)
 {
     bool gated = m->mlp == MLP_SWIGLU || m->mlp == MLP_GEGLU;
-    int64_t of[EXTENTS] = { [ONE] = 1,
-                            [HIDDEN] = m->hidden,
-                            [QUERIES] = m->heads * m->head_dim,
-                            [KEY_VALUES] = m->kv_heads * m->head_dim,
-                            [FFN] = m->ffn,
-                            [VOCABULARY] = m->vocabulary,
-                            [POSITIONS] = m->position_rows,
-                            [EXPERTS] = m->experts };
+    int64_t length[EXTENTS] = { [ONE] = 1,
+                                [HIDDEN] = m->hidden,
+                                [QUERIES] = m->heads * m->head_dim,
+                                [KEY_VALUES] = m->kv_heads * m->head_dim,
+                                [FFN] = m->ffn,
+                                [VOCABULARY] = m->vocabulary,
+                                [POSITIONS] = m->position_rows,
+                                [EXPERTS] = m->experts };
     bool has[CONDITIONS] = { [ALWAYS] = true,
                              [IF_POSITIONS] = m->position_rows > 0,
                              [IF_LAYER_NORM] = m->norm == NORM_LAYER,
@@ -107,22 +106,22 @@ param_list params_of_shape(const model_shape *m)
                 (param_rule){ .name = table[i].name,
                               .label = table[i].label,
                               .places = table[i].places,
-                              .rows = of[table[i].rows],
-                              .columns = of[table[i].columns],
-                              .padded_rows = table[i].rows == VOCABULARY ? m->padded_vocabulary : of[table[i].rows],
+                              .rows = length[table[i].rows],
+                              .columns = length[table[i].columns],
+                              .padded_rows = table[i].rows == VOCABULARY ? m->padded_vocabulary : length[table[i].rows],
                               .split = table[i].split,
                               .experts = table[i].tokens == ROUTED ? m->experts : 0,
                               .products = products[table[i].tokens],
-                              .moves_nothing = table[i].name == PARAM_K_BIAS && m->position_rows > 0,
-                              .moves_little = table[i].name == PARAM_Q_BIAS,
+                              .zero_gradient = table[i].name == PARAM_K_BIAS && m->position_rows > 0,
+                              .small_gradient = table[i].name == PARAM_Q_BIAS,
                               .start = start_of(m, table[i].role),
-                              .std = std_of(m, table[i].role, of[table[i].columns]) };
-    if (m->tied_embedding) tie(&l.rule[0]);
+                              .std = std_of(m, table[i].role, length[table[i].columns]) };
+    if (m->tied_embedding) use_as_head(&l.rule[0]);
     return l;
 }
 
-/* With shard > 1, gradients of gathered weights are summed over ranks in each microbatch, in the format of the
- * computation. The sums are accumulated in a separate format. */
+/* With shard > 1, gradients of gathered weights are summed over ranks in each microbatch, in the computation's format.
+ * The sums are accumulated in sharded_gradient. */
 static param_kept kept_of(const bench_case *c, const storage_rule *s, const param_rule *p)
 {
     param_kept kept = { .weight = s->other, .moment = s->moment };
@@ -175,20 +174,21 @@ int64_t model_parameters(const model_shape *m)
     return total;
 }
 
-/* Counts 2 flops per weight and token forward and 4 backward for a product with a matrix. The two products of attention
- * count the same per channel and attended position; a token attends to half of the sequence on average. */
+/* Counts 2 flops per weight and token forward and 4 backward. */
 static flop_count product_flop_count(const model_shape *m, unsigned places)
 {
     param_list l = params_of_shape(m);
-    flop_count token = 0;
+    flop_count flops_of_token = 0;
     for (int i = 0; i < l.count; i++) {
         const param_rule *p = &l.rule[i];
         if (p->places & places)
-            token += 6 * (flop_count)(param_repeats(p, m->layers) * p->products) * p->rows * p->columns;
+            flops_of_token += 6 * (flop_count)(param_repeats(p, m->layers) * p->products) * p->rows * p->columns;
     }
-    return m->sequence * token;
+    return m->sequence * flops_of_token;
 }
 
+/* The two products of attention take 6 flops each per channel and attended position, half of the sequence on average.
+ */
 flop_count model_flop_count(const model_shape *m)
 {
     flop_count channels = (flop_count)(m->layers * m->heads * m->head_dim);

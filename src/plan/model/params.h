@@ -3,8 +3,8 @@
 #pragma once
 #include "plan/catalogue/catalogue.h"
 
-/* Names in order of first use. Vectors come before the matrices of the layers. Matrices that are multiplied as one (q,
- * k, v; gate, up) are adjacent. */
+/* In order of first use; vectors come before the matrices of the layers. Matrices that are multiplied as one (q, k, v;
+ * gate, up) are adjacent. */
 typedef enum {
     PARAM_EMBEDDING,
     PARAM_POSITIONS,
@@ -39,9 +39,9 @@ typedef enum { START_NORMAL, START_ONES, START_ZEROS } param_start;
  * has two. */
 enum { AT_EMBEDDING = 1, AT_LAYER = 2, AT_LOSS = 4 };
 
-/* Storage formats. partial: sum over tensor ranks, if it is wider than the gradient. microbatch: gradient of a gathered
- * weight in one microbatch, summed over the shard ranks; KEPT_NOT if not gathered. master: if the weight is
- * narrower. */
+/* Storage formats. partial: of the sum over tensor ranks, if it is wider than the gradient. microbatch: of a gathered
+ * weight's gradient in one microbatch, summed over the shard ranks. master: if the weight is narrower. KEPT_NOT: none.
+ */
 typedef struct {
     kept_format weight, gradient, partial, microbatch, master, moment;
 } param_kept;
@@ -53,15 +53,14 @@ typedef struct {
     int64_t rows, columns; /* of the whole matrix [out, in]; a vector is [n, 1] */
     int64_t padded_rows;
     param_split split;
-    int64_t experts; /* number of experts, which have one each, spread over the expert ranks; 0: all tokens share one */
-    int64_t products; /* products of a token with it in a layer, or at the loss; 0 if it is added or looked up, and for
-                         the router, which no formula counts */
+    int64_t experts;  /* experts that have one each, spread over the expert ranks; 0: all tokens share one */
+    int64_t products; /* products of a token with it in a layer or at the loss. No formula counts the router: 0 */
     param_start start;
-    double std;         /* for START_NORMAL */
-    bool moves_nothing; /* a bias of keys without rotation shifts all scores of a query equally: gradient and Adam's
-                           steps are only rounding, and are not compared */
-    bool moves_little;  /* a bias of queries: rounding decides the direction of Adam's first steps, so only its gradient
-                           is compared */
+    double std;          /* for START_NORMAL */
+    bool zero_gradient;  /* bias of keys without rotation: it shifts all scores of a query equally, so its gradient is
+                            only rounding error. Neither gradient nor weight is compared */
+    bool small_gradient; /* bias of queries: rounding decides the direction of Adam's first steps. Only the gradient is
+                            compared */
     bool decays;
     param_kept kept;
 } param_rule;
@@ -75,13 +74,13 @@ typedef struct {
 param_list params_of_shape(const model_shape *m);
 param_list params_of_case(const bench_case *c);
 
-/* Returns whether the parameter lives as shards and is gathered for use: with shard > 1, the matrices that tensor ranks
- * split. Vectors, and what every tensor rank holds whole, are small; only their optimizer state is spread. */
+/* Returns whether shard ranks hold parts of the parameter and gather it for use: with shard > 1, matrices that tensor
+ * ranks split. Other parameters are small; only their optimizer state is split over the shard ranks. */
 bool param_is_gathered(const param_rule *p);
 
 /* Returns how often a rule applies in a model of `layers` layers. */
 int64_t param_repeats(const param_rule *p, int64_t layers);
-/* Counts the contributions to its gradient in a microbatch of a stage with these places. */
+/* Counts the contributions of a microbatch to its gradient on a stage with these places. */
 int param_uses(const param_rule *p, unsigned places);
 
 /* Part of a parameter that one tensor rank holds. */

@@ -2,7 +2,7 @@
 #include "plan/model/shapes.h"
 #include <math.h>
 
-const mesh_layout layout_alone = { .degree = { 1, 1, 1, 1, 1 }, .expert = 1, .chunks_per_stage = 1, .ranks = 1 };
+const mesh_layout one_rank_layout = { .degree = { 1, 1, 1, 1, 1 }, .expert = 1, .chunks_per_stage = 1, .ranks = 1 };
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
@@ -42,9 +42,9 @@ static int64_t check_layers(const mesh_layout *layout, int slots)
     return (2 + slots + chunks - 1) / chunks * chunks - slots;
 }
 
-/* Largest spread of the product of a normed row. With the 405B's own 2.56, attention scores spread over 6.6 and the
- * gradients of BF16 and FP32 differ by 0.4 on one rank, more than many faults cause (src/DECISIONS.md). */
-static const double check_spread = 0.81;
+/* Largest standard deviation of a product with a normalized row. With 2.56 as in the 405B, attention scores have 6.6,
+ * and gradients of BF16 and FP32 differ by 0.4 on one rank, more than many faults cause (src/DECISIONS.md). */
+static const double check_product_std = 0.81;
 
 model_shape shape_check(const workload_row *w, const mesh_layout *layout, int strips, int slots)
 {
@@ -60,9 +60,9 @@ model_shape shape_check(const workload_row *w, const mesh_layout *layout, int st
     m.layers = check_layers(layout, slots);
     if (m.position_rows) m.position_rows = 2 * m.sequence;
     if (m.tied_embedding)
-        m.init = INIT_STD; /* a table of std 1 gives logits of spread sqrt(hidden), too large for BF16 */
-    m.init_std =
-        fmin(shape_init_std(w, m.hidden), m.init == INIT_FAN_IN ? check_spread : check_spread / sqrt((double)m.hidden));
+        m.init = INIT_STD; /* an embedding of std 1 gives logits of std sqrt(hidden), too large for BF16 */
+    m.init_std = fmin(shape_init_std(w, m.hidden),
+                      m.init == INIT_FAN_IN ? check_product_std : check_product_std / sqrt((double)m.hidden));
     shape_complete(&m, layout->degree[AXIS_TENSOR]);
     return m;
 }

@@ -4,7 +4,7 @@
 #include "plan/bench_case.h"
 #include <stdio.h>
 
-/* BACKWARD_WEIGHT: the weight gradient that a backward left out (schedule_defers). */
+/* BACKWARD_WEIGHT: a weight gradient that its backward deferred (schedule_defers). */
 typedef enum { FORWARD, BACKWARD, BACKWARD_WEIGHT } schedule_verb;
 typedef struct {
     schedule_verb verb;
@@ -21,7 +21,7 @@ typedef struct {
  * memory is short. */
 schedule schedule_make(const bench_case *c, int stage);
 void schedule_free(schedule *s);
-/* Place of a stage. The function of a schedule writes the forwards and backwards of that stage in order. */
+/* The stage for which the function of a schedule writes forwards and backwards in order. */
 typedef struct {
     int64_t stages, stage, chunks, microbatches;
 } schedule_place;
@@ -33,23 +33,23 @@ static inline void schedule_add(schedule *s, schedule_verb verb, int64_t chunk, 
     s->action[s->length++] = (schedule_action){ verb, (int)chunk, microbatch };
 }
 
-/* Returns whether the backward of this microbatch leaves the weight gradient of the LM head to the drain. In a
- * pipeline, the last head_deferral microbatches do. After its last backward, when it would wait for the earlier stages,
- * the last stage computes them, W after W. Because the last microbatches are deferred, not the first, the head's
- * gradient accumulates in microbatch order and is bitwise the same with and without deferral. */
+/* Returns whether the LM head's weight gradient of this microbatch is deferred. In a pipeline, those of the last
+ * head_deferral microbatches are. The last stage computes them after its last backward, while the earlier stages still
+ * work. The last microbatches are deferred, not the first, so that the head's gradient accumulates in microbatch order
+ * and has the same bits as without deferral. */
 bool schedule_defers(const bench_case *c, int64_t microbatch);
 /* Returns the first deferred microbatch; the number of microbatches if there is none. */
 int64_t schedule_first_deferred(const bench_case *c);
 
-/* Returns the most microbatches whose forward is done and whose backward is not, over all chunks. The tensors of a
- * deferred weight gradient (the head's input, the gradient of its output) live until its W and are not counted. */
+/* Returns the most microbatches whose forward is done and whose backward is not, over all chunks. What a deferred
+ * weight gradient needs (the head's input, the gradient of its output) is not counted. */
 int64_t schedule_live(const schedule *s);
-/* Returns the same for one chunk: the tape slots that it needs. */
+/* Returns the same for one chunk: the number of its tape slots. */
 int64_t schedule_live_chunk(const schedule *s, int chunk);
 /* Text of an action, such as "F0.3". */
 typedef struct {
     char text[40];
 } action_text;
 action_text schedule_action_text(const schedule_action *a);
-/* Prints "F0.0 B0.0 ...", with the drain's W0.0 last. */
+/* Prints "F0.0 B0.0 ...", with deferred weight gradients (W0.0) last. */
 void schedule_print(const schedule *s, FILE *out);

@@ -4,7 +4,8 @@
 
 void one_forward_one_backward_write(schedule *s, schedule_place p)
 {
-    int64_t after = p.stages - p.stage - 1, warmup = after < p.microbatches ? after : p.microbatches;
+    int64_t later_stages = p.stages - p.stage - 1,
+            warmup = later_stages < p.microbatches ? later_stages : p.microbatches;
     for (int64_t m = 0; m < warmup; m++) schedule_add(s, FORWARD, 0, m);
     for (int64_t m = warmup; m < p.microbatches; m++) {
         schedule_add(s, FORWARD, 0, m);

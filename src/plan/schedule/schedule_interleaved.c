@@ -1,5 +1,5 @@
-/* Interleaved 1F1B: a chunk takes as many microbatches as there are stages, then the next chunk does. The warm-up is
- * longer; then a forward and a backward alternate. Narayanan et al. 2021 (efficient large-scale language model
+/* Interleaved 1F1B: a stage runs as many microbatches through a chunk as there are stages, then through the next chunk.
+ * After a longer warm-up, forwards and backwards alternate. Narayanan et al. 2021 (efficient large-scale language model
  * training), section 2.2.2. Microbatches must be a multiple of the stages. */
 #include "plan/schedule/schedule.h"
 

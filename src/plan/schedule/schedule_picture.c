@@ -6,18 +6,18 @@
 static const char gap[] = " ... ";
 enum { GAP = sizeof gap - 1 };
 
-/* Layout of the picture. It shows the ticks [0, head) and [tail, makespan), each `width` columns wide. */
+/* The picture shows the ticks [0, head) and [tail, makespan). */
 typedef struct {
     const bench_case *given;
     FILE *out;
-    int width;  /* columns of a tick: letter, microbatch, blank; letter, microbatch; or letter */
+    int width;  /* columns of a tick: letter, perhaps the microbatch, perhaps a blank */
     int digits; /* digits of the microbatch; 0: not shown */
     int64_t head, tail, makespan;
 } canvas;
 
 static int digits_of(int64_t n) { return n < 10 ? 1 : 1 + digits_of(n / 10); }
 
-/* Chooses the widest cell with which all ticks fit; else one column for a tick, and only the first and last ticks. */
+/* Chooses the widest ticks that fit; if none do, one column for each of the first and the last ticks. */
 static canvas canvas_for(const bench_case *c, int64_t makespan, FILE *out)
 {
     canvas v = { .given = c,
@@ -37,7 +37,7 @@ static canvas canvas_for(const bench_case *c, int64_t makespan, FILE *out)
     return v;
 }
 
-/* Returns F or B with one chunk; with several the chunk's letter, in lower case for a forward. */
+/* With several chunks, a letter stands for the chunk, in lower case for a forward. */
 static char letter_of(const canvas *v, const schedule_action *a)
 {
     if (a->verb == BACKWARD_WEIGHT) return '#';
@@ -45,8 +45,8 @@ static char letter_of(const canvas *v, const schedule_action *a)
     return (char)((a->verb == FORWARD ? 'a' : 'A') + a->chunk % 26);
 }
 
-/* Returns a column of an action: "F12--", or without microbatches its letter in every column. */
-static char stroke(const canvas *v, const schedule_action *a, int64_t column, int64_t columns)
+/* Returns one character of an action such as "F12--"; if microbatches are not shown, always the letter. */
+static char action_character(const canvas *v, const schedule_action *a, int64_t column, int64_t columns)
 {
     char number[24];
     if (column == 0 || !v->digits) return letter_of(v, a);
@@ -63,7 +63,10 @@ static void draw_ticks(const canvas *v, const schedule *s, const schedule_span *
         while (i < s->length && span[i].end <= tick) i++;
         bool works = i < s->length && span[i].start <= tick;
         int64_t begin = works ? span[i].start * v->width : 0, end = works ? span[i].end * v->width : 0;
-        fputc(works ? stroke(v, &s->action[i], column - begin, end - begin) : column % v->width ? ' ' : '.', v->out);
+        fputc(works               ? action_character(v, &s->action[i], column - begin, end - begin)
+              : column % v->width ? ' '
+                                  : '.',
+              v->out);
     }
 }
 
@@ -78,12 +81,12 @@ static void draw_stage(const canvas *v, int stage, const schedule *s, const sche
 }
 
 /* Writes the number of every tenth tick above its cell, if it fits into the row. */
-static void write_ruler(char *ruler, const canvas *v, int64_t from, int64_t to, int64_t at)
+static void write_ruler(char *ruler, const canvas *v, int64_t from, int64_t to, int64_t first_column)
 {
     for (int64_t tick = (from + 9) / 10 * 10; tick < to; tick += 10) {
         char number[24];
         int length = snprintf(number, sizeof number, "%lld", (long long)tick);
-        int64_t column = at + (tick - from) * v->width;
+        int64_t column = first_column + (tick - from) * v->width;
         if (column + length <= PICTURE_COLUMNS) memcpy(ruler + column, number, (size_t)length);
     }
 }
@@ -91,11 +94,11 @@ static void write_ruler(char *ruler, const canvas *v, int64_t from, int64_t to, 
 static void draw_ruler(const canvas *v)
 {
     char ruler[PICTURE_COLUMNS + 1] = "";
-    int64_t left = v->head * v->width + (v->head < v->tail ? GAP : 0);
-    int64_t columns = left + (v->makespan - v->tail) * v->width;
+    int64_t tail_column = v->head * v->width + (v->head < v->tail ? GAP : 0);
+    int64_t columns = tail_column + (v->makespan - v->tail) * v->width;
     memset(ruler, ' ', sizeof ruler - 1);
     write_ruler(ruler, v, 0, v->head, 0);
-    write_ruler(ruler, v, v->tail, v->makespan, left);
+    write_ruler(ruler, v, v->tail, v->makespan, tail_column);
     fprintf(v->out, "  tick        %.*s  bubble  live\n", (int)columns, ruler);
 }
 

@@ -75,8 +75,7 @@ static void complain(reader *r, const char *format, text_view shown, const char 
     r->mistakes++;
 }
 
-/* Reads the next word as a number above 0; complains if it is none. */
-static bool take_number(reader *r, text_view *rest, double *value)
+static bool read_number(reader *r, text_view *rest, double *value)
 {
     text_view word = text_word(rest);
     if (text_real(word, value) == NUMBER_READ && *value > 0.0 && *value <= 1e18) return true;
@@ -84,7 +83,7 @@ static bool take_number(reader *r, text_view *rest, double *value)
     return false;
 }
 
-static void take_device(reader *r, text_view rest)
+static void read_device(reader *r, text_view rest)
 {
     char name[32], why[256];
     if (r->sheet->device) complain(r, "device is given twice, the second time as %s%s", rest, "");
@@ -95,8 +94,8 @@ static void take_device(reader *r, text_view rest)
     if (!r->sheet->device) complain(r, "device %s is not in ./xgsw --list%s", rest, "");
 }
 
-/* Reads the words of an operation or a transfer, then its work, "us" and its time. */
-static void take_time(reader *r, text_view rest, int words, listed_times *to)
+/* Reads a key of so many words, then work, "us" and time. */
+static void read_time(reader *r, text_view rest, int words, listed_times *to)
 {
     listed_time x;
     text_view key = { rest.at, 0 };
@@ -106,16 +105,16 @@ static void take_time(reader *r, text_view rest, int words, listed_times *to)
         else complain(r, "%s: give a kind, then operands, or the ranks and how many of them share a domain%s", key, "");
     }
     if (!text_copy(x.key, sizeof x.key, text_trim(key))) complain(r, "%s: a name of at most 399 bytes%s", key, "");
-    if (!take_number(r, &rest, &x.work)) return;
+    if (!read_number(r, &rest, &x.work)) return;
     text_view unit = text_word(&rest);
     if (!text_equal(unit, "us")) complain(r, "%s: a time is in us%s", unit, "");
-    else if (take_number(r, &rest, &x.seconds)) {
+    else if (read_number(r, &rest, &x.seconds)) {
         x.seconds *= 1e-6;
         listed_add(to, x);
     }
 }
 
-static bool take_origin(reader *r, text_view rest, term_entry *e)
+static bool read_origin(reader *r, text_view rest, term_entry *e)
 {
     text_view word = text_word(&rest);
     for (e->origin = 0; e->origin < ORIGINS && !text_equal(word, origins[e->origin]); e->origin++) {}
@@ -125,7 +124,7 @@ static bool take_origin(reader *r, text_view rest, term_entry *e)
     return false;
 }
 
-static void take_term(reader *r, sheet_term t, text_view rest)
+static void read_term(reader *r, sheet_term t, text_view rest)
 {
     term_entry e = { .line = r->line };
     text_view unit = text_word(&rest);
@@ -139,8 +138,8 @@ static void take_term(reader *r, sheet_term t, text_view rest)
         return;
     }
     for (int i = 0; i < VALUES; i++)
-        if (!take_number(r, &rest, &e.value[i])) return;
-    if (!take_origin(r, rest, &e)) return;
+        if (!read_number(r, &rest, &e.value[i])) return;
+    if (!read_origin(r, rest, &e)) return;
     if (e.value[LEAST] > e.value[EXPECTED] || e.value[EXPECTED] > e.value[MOST])
         complain(r, "%s: give the expected, the least and the greatest value, in this order%s", text_of(terms[t].name),
                  "");
@@ -148,7 +147,7 @@ static void take_term(reader *r, sheet_term t, text_view rest)
     r->sheet->term[t] = e;
 }
 
-static void complain_unknown(reader *r, text_view word)
+static void complain_of_unknown(reader *r, text_view word)
 {
     int best = 0;
     for (int t = 1; t < TERMS; t++)
@@ -156,7 +155,7 @@ static void complain_unknown(reader *r, text_view word)
     complain(r, "%s is no term of a sheet; the nearest is %s", word, terms[best].name);
 }
 
-static void take_line(reader *r, text_view line)
+static void read_line(reader *r, text_view line)
 {
     line.length = text_find(line, '#');
     if (line.length && line.at[line.length - 1] == '\r') line.length--;
@@ -164,14 +163,14 @@ static void take_line(reader *r, text_view line)
     if (rest.length == 0) return;
     text_view word = text_word(&rest);
     sheet_term t = term_named(word);
-    if (t < TERMS) take_term(r, t, rest);
-    else if (text_equal(word, "device")) take_device(r, text_trim(rest));
-    else if (text_equal(word, "op")) take_time(r, rest, 2, &r->sheet->operations);
-    else if (text_equal(word, "transfer")) take_time(r, rest, 3, &r->sheet->transfers);
-    else complain_unknown(r, word);
+    if (t < TERMS) read_term(r, t, rest);
+    else if (text_equal(word, "device")) read_device(r, text_trim(rest));
+    else if (text_equal(word, "op")) read_time(r, rest, 2, &r->sheet->operations);
+    else if (text_equal(word, "transfer")) read_time(r, rest, 3, &r->sheet->transfers);
+    else complain_of_unknown(r, word);
 }
 
-static void complain_missing(reader *r)
+static void complain_of_missing(reader *r)
 {
     const machine_sheet *s = r->sheet;
     r->line = 0;
@@ -192,10 +191,10 @@ int sheet_read(machine_sheet *s, const char *name, const char *text,
     for (text_view rest = text_of(text); rest.length;) {
         size_t end = text_find(rest, '\n');
         r.line++;
-        take_line(&r, (text_view){ rest.at, end });
+        read_line(&r, (text_view){ rest.at, end });
         rest = text_from(rest, end < rest.length ? end + 1 : end);
     }
-    complain_missing(&r);
+    complain_of_missing(&r);
     return r.mistakes;
 }
 

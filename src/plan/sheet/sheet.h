@@ -6,13 +6,14 @@
  *     transfer all_gather 16 8 65536 us 31.5
  *
  * A term has its unit; the expected, the least and the largest value; and an origin (measured, published or assumed),
- * followed by the source or the reason. `--calibrate` and `--slice` list operations and transfers. The terms
- * `operations` and `transfers` give their origins. The term `nearest` gives the origin of operations that take the rate
- * of the nearest listed shapes. An operation has its kind, its operands (t: its last dimension is not the fastest; +:
- * it is added to) and its work: flops, or bytes if it has no flops. A transfer has its kind, the ranks of its group,
- * how many of them share an NVLink domain (on a host: a node), and the bytes of its first operand. `device host` is a
- * machine whose ranks are processes; it needs the terms gap, operations, nearest and transfers, and no others. `#`
- * begins a comment. */
+ * followed by the source or the reason. `--calibrate` and `--slice` write the lines `op` and `transfer`; the terms
+ * `operations` and `transfers` give the origin of their times. The term `nearest` gives the origin for operations that
+ * take the rate of the nearest listed shapes. `op` has the kind, the operands (t: the last dimension is not the
+ * fastest;
+ * +: it is added to) and the work: flops, or bytes if it has no flops. `transfer` has the kind, the ranks of the group,
+ * how many of them share an NVLink domain (on a host: a node), and the bytes of the first operand. `device host` is a
+ * machine whose ranks are processes; of the terms it needs gap, operations, nearest and transfers. `#` begins a
+ * comment. */
 #pragma once
 #include "base/text.h"
 #include "plan/bench_case.h"
@@ -52,7 +53,7 @@ typedef struct {
     int line; /* 0: not in the sheet */
 } term_entry;
 
-/* A measured operation or transfer. key: the words of its line before the work, which is in flops or bytes. */
+/* A measured operation or transfer. key: the words of its line before the work. work: flops or bytes. */
 enum { OPERATION_KEY = 400 };
 typedef struct {
     char key[OPERATION_KEY];
@@ -71,13 +72,12 @@ typedef struct machine_sheet {
     term_entry term[TERMS];
 } machine_sheet;
 
-/* Properties of a term. term_is_rate returns whether a larger value means less time. */
 const char *term_name(sheet_term t);
 const char *term_unit(sheet_term t);
 double term_si(sheet_term t);          /* one unit in SI */
 sheet_term term_named(text_view name); /* TERMS if there is none */
-bool term_is_rate(sheet_term t);
-bool term_is_factor(sheet_term t); /* it also scales seconds of another term */
+bool term_is_rate(sheet_term t);       /* a larger value means less time */
+bool term_is_factor(sheet_term t);     /* its seconds are also those of another term */
 const char *origin_name(sheet_origin o);
 
 /* Reads a sheet. Returns the number of mistakes and reports each to `complain` with its line, or line 0 if a term is

@@ -30,7 +30,7 @@ typedef struct {
     int rows;
     int64_t base[TRAINED_ROWS + 1];
     char name[TRAINED_ROWS][48];
-    bool moves_nothing[TRAINED_ROWS]; /* not compared (plan/model/params.h) */
+    bool zero_gradient[TRAINED_ROWS]; /* not compared (plan/model/params.h) */
     double *gradient,
         *last_gradient; /* [base[rows]]: of the first and of the last step, summed over ranks, unclipped */
     double *first_weight,
@@ -173,7 +173,7 @@ static inline void trained_open(trained *r, const bench_case *c)
     for (int i = 0; i < t.rows; i++) {
         r->base[i + 1] = r->base[i] + t.row[i].rule.rows * t.row[i].rule.columns;
         memcpy(r->name[i], t.row[i].name, sizeof r->name[i]);
-        r->moves_nothing[i] = t.row[i].rule.moves_nothing;
+        r->zero_gradient[i] = t.row[i].rule.zero_gradient;
     }
     double **values[] = { &r->gradient, &r->last_gradient, &r->first_weight, &r->weight };
     for (int i = 0; i < 4; i++)
@@ -430,7 +430,7 @@ static inline double worst_change(const trained *x, const double *got, const dou
             d += (got[k] - want[k]) * (got[k] - want[k]);
             n += change * change;
         }
-        double ratio = x->moves_nothing[i] ? 0.0 : sqrt(d) / (sqrt(n) + 1e-3 * sqrt(whole));
+        double ratio = x->zero_gradient[i] ? 0.0 : sqrt(d) / (sqrt(n) + 1e-3 * sqrt(whole));
         if (!isnan(worst) && !(ratio <= worst)) *name = x->name[i];
         worst = worst_of(worst, ratio);
     }
