@@ -169,7 +169,7 @@ bool project_case(const bench_case *c, const machine_sheet *sheet, FILE *trace, 
         times[i].number = c->number;
         tally_clear(&times[i].tally);
         trace_process(trace, c->number, "stage", i);
-        p->bytes = fmax(p->bytes, (double)at[i].measured.arena.used + memory_room_outside(&at[i].mesh));
+        p->bytes = fmax(p->bytes, (double)at[i].measured.arena.used + memory_outside_estimate(&at[i].mesh));
     }
     bool over = timeline_run(rank, stages, &o, why, length);
     if (over) sum_up(p, times, stages, sheet);
