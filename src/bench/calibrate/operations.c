@@ -97,7 +97,7 @@ static void time_case(timed_operations *own, const bench_case *c, double seconds
     s.passes = BLOCKS;
     for (int i = 0; i < s.work.notes; i++) {
         timed_operation x = timed_operation_of(&s, i);
-        s.time[i].of[WITH_ALL][MEDIAN] = index_of(own, &x.time) < own->count ? 0.0 : (double)NAN;
+        s.time[i].value[WITH_ALL][MEDIAN] = index_of(own, &x.time) < own->count ? 0.0 : (double)NAN;
     }
     slice_measure(&s);
     for (int i = 0; i < s.work.notes; i++) {
