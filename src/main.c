@@ -10,7 +10,7 @@
 #include "bench/launch/deck_file.h"
 #include "bench/launch/libraries.h"
 #include "bench/launch/options.h"
-#include "bench/launch/truth.h"
+#include "bench/launch/start_check.h"
 #include "bench/paper/dry_run.h"
 #include "bench/project/from_record.h"
 #include "bench/project/project.h"
@@ -306,8 +306,8 @@ enum { MOST_THREADS = 1024 };
 
 static int run(const options *o, const process *p)
 {
-    char reason[TRUTH_SENTENCE] = "";
-    if (truth_differs(p->argc, p->argv, reason)) return refuse(reason);
+    char reason[START_SENTENCE] = "";
+    if (start_programs_differ(p->argc, p->argv, reason)) return refuse(reason);
     if (o->mistake[0]) return refuse(o->mistake);
     if (machine_threads(MACHINE_HOST) > MOST_THREADS) {
         snprintf(reason, sizeof reason, "xgsw: OMP_NUM_THREADS asks for %d threads a rank; at most %d",
@@ -334,17 +334,17 @@ int main(int argc, char **argv)
     machine_environment();
     options o = options_read(argc, argv);
     only_first_speaks();
-    const char *asked = o.mistake[0] ? NULL : options_asked(&o);
+    const char *asked = o.mistake[0] ? NULL : options_serial_mode(&o);
     if (asked) watch_leave(asked);
     if (asked) return say_all(o.dry_run || o.slice || o.project ? paper_run_all(&o) : answer(&o));
-    char torn[TRUTH_SENTENCE];
-    if (truth_lacks_pmi(torn)) return say_all(refuse(torn));
+    char split[START_SENTENCE];
+    if (start_lacks_pmi(split)) return say_all(refuse(split));
     process p = { argc, argv, libraries_loaded() };
     if (!o.calibrate) interrupt_install(); /* a calibration keeps nothing that a signal could lose */
     world_start(&argc, &argv);
-    bool is_torn = truth_is_torn(torn);
-    if (is_torn) only_first_speaks();
-    int status = is_torn ? refuse(torn) : run(&o, &p);
+    bool is_split = start_is_split(split);
+    if (is_split) only_first_speaks();
+    int status = is_split ? refuse(split) : run(&o, &p);
     world_stop();
     libraries_free(&p.libraries);
     return say_all(status);

@@ -38,7 +38,7 @@ static checkpoint_index index_of(const bench_case *c)
         own_fragments own = owned_by(&t, &m, c, rank);
         x.fragment = reallocate(x.fragment, x.fragments + own.count, sizeof *x.fragment, "fragments");
         for (int64_t i = 0; i < own.count; i++)
-            if (own.list[i].counts) x.fragment[x.fragments++] = own.list[i].of;
+            if (own.list[i].writes) x.fragment[x.fragments++] = own.list[i].saved;
         fragments_free(&own);
         param_table_close(&t.stage.params);
         mesh_close(&m);
@@ -52,9 +52,9 @@ static int64_t match(const checkpoint_index *x, const own_fragments *own)
 {
     int64_t runs = 0, saved;
     for (const own_fragment *o = own->list; o < own->list + own->count; o++) {
-        const saved_fragment *f = index_find(x, &o->of, &saved);
+        const saved_fragment *f = index_find(x, &o->saved, &saved);
         for (int64_t i = 0; i < saved; i++)
-            for (shared_run r = { 0 }; fragment_next_run(&o->of, 0, o->of.count, &f[i], &r);) runs++;
+            for (shared_run r = { 0 }; fragment_next_run(&o->saved, 0, o->saved.count, &f[i], &r);) runs++;
     }
     return runs;
 }

@@ -15,9 +15,8 @@
 
 #define HEAD "# measured by ./xgsw --calibrate"
 
-/* The band of 5 % and that of `transfers` are assumptions: in a step, operands are in other caches, and other groups
- * share the links. */
-static void write_head(FILE *to, const measured *m, const machine_sheet *base)
+/* The bands are assumed, because in a step operands are in other caches and groups share links. */
+static void write_head(FILE *to, const calibration_data *m, const machine_sheet *base)
 {
     int threads = machine_threads(MACHINE_HOST);
     fprintf(to, HEAD " on %d rank%s of %s, %d thread%s each\n", world_ranks(), plural(world_ranks()), world_host(),
@@ -33,7 +32,7 @@ static void write_head(FILE *to, const measured *m, const machine_sheet *base)
         fprintf(to, "gap us %.4g %.4g %.4g measured between small operations\n", 1e6 * m->gap, 0.5e6 * m->gap,
                 2e6 * m->gap);
     fprintf(to, "operations times 1 %.3f %.3f measured alone: p10 and p90 of a rank's passes, or -5 and +12 %%\n",
-            fmin(0.95, m->operations.least), fmax(1.12, m->operations.most));
+            fmin(0.95, m->operations.p10), fmax(1.12, m->operations.p90));
     fprintf(to, "nearest times 1 0.85 1.2 assumed the rates of other shapes\n");
     fprintf(to, "transfers times 1 0.8 1.25 measured one after another, in all groups at the same time\n");
 }
@@ -54,20 +53,20 @@ static void write_times(FILE *to, const char *word, const listed_time *list, int
 }
 
 /* Writes the lines of the base sheet that were not measured. */
-static void write_base(FILE *to, const machine_sheet *s, const measured *m)
+static void write_base(FILE *to, const machine_sheet *s, const calibration_data *m)
 {
     for (const listed_time *x = s->operations.list; x < s->operations.list + s->operations.count; x++)
-        if (!is_listed(x, m->operations.of, m->operations.operations)) write_times(to, "op", x, 1);
+        if (!is_listed(x, m->operations.listed, m->operations.operations)) write_times(to, "op", x, 1);
     for (const listed_time *x = s->transfers.list; x < s->transfers.list + s->transfers.count; x++)
         if (!is_listed(x, m->transfers.list, m->transfers.count)) write_times(to, "transfer", x, 1);
 }
 
-static bool write_sheet(const measured *m, const machine_sheet *base, const char *path)
+static bool write_sheet(const calibration_data *m, const machine_sheet *base, const char *path)
 {
     FILE *to = fopen(path, "w");
     if (!to) return false;
     write_head(to, m, base);
-    write_times(to, "op", m->operations.of, m->operations.operations);
+    write_times(to, "op", m->operations.listed, m->operations.operations);
     write_times(to, "transfer", m->transfers.list, m->transfers.count);
     if (base) write_base(to, base, m);
     bool whole = !ferror(to);
@@ -79,7 +78,7 @@ static bool write_sheet(const measured *m, const machine_sheet *base, const char
 static void put_operations(writer *w, const operation_table *t)
 {
     const char **key = allocate(t->operations, sizeof *key, "names of operations");
-    for (int i = 0; i < t->operations; i++) key[i] = t->of[i].key;
+    for (int i = 0; i < t->operations; i++) key[i] = t->listed[i].key;
     writer_group(w, "/operations", "NXcollection");
     writer_texts(w, "/operations/operation", key, t->operations);
     writer_table(w, "/operations/seconds", "s", t->seconds, t->operations, t->ranks);
@@ -115,17 +114,17 @@ static void put_transfers(writer *w, const listed_times *t)
     free(bytes);
 }
 
-static void put_ranks(writer *w, const rank_identity *of, int ranks)
+static void put_ranks(writer *w, const rank_identity *identity, int ranks)
 {
     const char **host = allocate(2 * (int64_t)ranks, sizeof *host, "hosts of ranks"), **device = host + ranks;
-    for (int r = 0; r < ranks; r++) host[r] = of[r].host, device[r] = of[r].device;
+    for (int r = 0; r < ranks; r++) host[r] = identity[r].host, device[r] = identity[r].device;
     writer_group(w, "/ranks", "NXcollection");
     writer_texts(w, "/ranks/host", host, ranks);
     writer_texts(w, "/ranks/device", device, ranks);
     free(host);
 }
 
-static bool write_record(const measured *m, const char *path, char *why, size_t length)
+static bool write_record(const calibration_data *m, const char *path, char *why, size_t length)
 {
     void *bytes;
     size_t size;
@@ -144,7 +143,7 @@ static bool write_record(const measured *m, const char *path, char *why, size_t 
     return whole;
 }
 
-bool calibration_reserve(const char *name, char *why, size_t length)
+bool calibration_prepare_files(const char *name, char *why, size_t length)
 {
     char path[512], line[sizeof HEAD] = "";
     snprintf(path, sizeof path, "%.400s.sheet", name);
@@ -158,14 +157,14 @@ bool calibration_reserve(const char *name, char *why, size_t length)
     return to != NULL;
 }
 
-bool calibration_write(const measured *m, const char *name, const machine_sheet *base, char *why, size_t length)
+bool calibration_write(const calibration_data *m, const char *name, const machine_sheet *base, char *why, size_t length)
 {
     char sheet[512], exclude[512], record[512];
     snprintf(sheet, sizeof sheet, "%.400s.sheet", name);
     snprintf(exclude, sizeof exclude, "%.400s.exclude", name);
     snprintf(record, sizeof record, "%.400s.calibration.h5", name);
     bool sheet_written = write_sheet(m, base, sheet);
-    if (!sheet_written || !deviations_exclude(&m->found, m->identity, exclude)) {
+    if (!sheet_written || !deviations_exclude(&m->deviations, m->identity, exclude)) {
         snprintf(why, length, "%s: %s", sheet_written ? exclude : sheet, strerror(errno));
         return false;
     }

@@ -9,12 +9,13 @@ typedef struct {
     link_table links;
     double gap; /* seconds between two operations of a queue */
     rank_identity *identity;
-    deviations found;
-} measured;
+    deviations deviations;
+} calibration_data;
 
-/* Checks before the measurement that the files can be written. A sheet that no calibration wrote is not replaced.
- * Empties NAME.exclude. Returns false and a sentence if a file cannot be written. */
-bool calibration_reserve(const char *name, char *why, size_t length);
+/* Empties NAME.exclude before the measurement. Returns false and a sentence if it cannot, or if NAME.sheet exists and
+ * no calibration wrote it. */
+bool calibration_prepare_files(const char *name, char *why, size_t length);
 /* Writes the files; call it on rank 0. base: sheet that supplies what was not measured, or NULL. Returns false and a
  * sentence if a file cannot be written. */
-bool calibration_write(const measured *m, const char *name, const machine_sheet *base, char *why, size_t length);
+bool calibration_write(const calibration_data *m, const char *name, const machine_sheet *base, char *why,
+                       size_t length);

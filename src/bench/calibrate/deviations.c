@@ -30,22 +30,22 @@ static bool most_are_slow(const rank_links *l) { return l->slow > 1 && 2 * l->sl
 
 static void find_slow_links(deviations *d, const link_table *t, int ranks)
 {
-    rank_links(*of)[2] = allocate(ranks, sizeof *of, "links of ranks");
+    rank_links(*links)[2] = allocate(ranks, sizeof *links, "links of ranks");
     for (const link_pair *p = t->pair; p < t->pair + t->pairs; p++)
         for (int end = 0; end < 2; end++) {
-            rank_links *l = &of[end ? p->b : p->a][p->across > 0];
+            rank_links *l = &links[end ? p->b : p->a][p->across > 0];
             bool slow = pace_is_outlier(&p->pace);
             l->pairs++, l->slow += slow, l->excess += slow ? p->pace.excess : 0.0;
         }
     for (int r = 0; r < ranks; r++)
         for (int across = 0; across < 2; across++)
-            if (most_are_slow(&of[r][across]))
-                add(d, (deviation){ SLOW_LINKS, r, -1, of[r][across].excess / of[r][across].slow, 0.0 });
+            if (most_are_slow(&links[r][across]))
+                add(d, (deviation){ SLOW_LINKS, r, -1, links[r][across].excess / links[r][across].slow, 0.0 });
     for (const link_pair *p = t->pair; p < t->pair + t->pairs; p++)
-        if (pace_is_outlier(&p->pace) && !most_are_slow(&of[p->a][p->across > 0]) &&
-            !most_are_slow(&of[p->b][p->across > 0]))
+        if (pace_is_outlier(&p->pace) && !most_are_slow(&links[p->a][p->across > 0]) &&
+            !most_are_slow(&links[p->b][p->across > 0]))
             add(d, (deviation){ SLOW_PAIR, p->a, p->b, p->pace.excess, p->pace.error });
-    free(of);
+    free(links);
 }
 
 deviations deviations_find(const operation_table *operations, const link_table *links, int ranks)
@@ -56,42 +56,42 @@ deviations deviations_find(const operation_table *operations, const link_table *
     return d;
 }
 
-static void print_rank(int rank, const rank_identity *of)
+static void print_rank(int rank, const rank_identity *id)
 {
-    say("rank %d on %s%s%s", rank, of[rank].host, of[rank].device[0] ? ", " : "", of[rank].device);
+    say("rank %d on %s%s%s", rank, id[rank].host, id[rank].device[0] ? ", " : "", id[rank].device);
 }
 
-void deviations_print(const deviations *d, const rank_identity *of)
+void deviations_print(const deviations *d, const rank_identity *id)
 {
     static const char *const what[] = { "computes", "sends and receives", "exchange data" };
     if (d->count == 0) say("deviations  none\n");
     for (const deviation *x = d->list; x < d->list + d->count; x++) {
         say("DEVIATES    ");
-        print_rank(x->rank, of);
-        if (x->peer >= 0) say(" and "), print_rank(x->peer, of);
+        print_rank(x->rank, id);
+        if (x->peer >= 0) say(" and "), print_rank(x->peer, id);
         say(": %s %.0f %% more slowly than %s peers", what[x->kind], 100.0 * x->excess, x->peer >= 0 ? "their" : "its");
         if (x->error > 0.0) say(", standard error %.0f %%", 100.0 * x->error);
         say("\n");
     }
 }
 
-static bool is_listed(const deviations *d, const rank_identity *of, int end, const char *host)
+static bool is_listed(const deviations *d, const rank_identity *id, int count, const char *host)
 {
-    for (int i = 0; i < end; i++)
-        if (strcmp(of[d->list[i].rank].host, host) == 0 ||
-            (d->list[i].peer >= 0 && strcmp(of[d->list[i].peer].host, host) == 0))
+    for (int i = 0; i < count; i++)
+        if (strcmp(id[d->list[i].rank].host, host) == 0 ||
+            (d->list[i].peer >= 0 && strcmp(id[d->list[i].peer].host, host) == 0))
             return true;
     return false;
 }
 
-bool deviations_exclude(const deviations *d, const rank_identity *of, const char *path)
+bool deviations_exclude(const deviations *d, const rank_identity *id, const char *path)
 {
     FILE *to = fopen(path, "w");
     if (!to) return false;
     for (int i = 0; i < d->count; i++) {
-        const char *host = of[d->list[i].rank].host, *peer = d->list[i].peer < 0 ? host : of[d->list[i].peer].host;
-        if (!is_listed(d, of, i, host)) fprintf(to, "%s\n", host);
-        if (!is_listed(d, of, i, peer) && strcmp(peer, host) != 0) fprintf(to, "%s\n", peer);
+        const char *host = id[d->list[i].rank].host, *peer = d->list[i].peer < 0 ? host : id[d->list[i].peer].host;
+        if (!is_listed(d, id, i, host)) fprintf(to, "%s\n", host);
+        if (!is_listed(d, id, i, peer) && strcmp(peer, host) != 0) fprintf(to, "%s\n", peer);
     }
     return fclose(to) == 0;
 }

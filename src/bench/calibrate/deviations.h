@@ -11,8 +11,8 @@ typedef struct {
 typedef enum { SLOW_COMPUTING, SLOW_LINKS, SLOW_PAIR } deviation_kind;
 typedef struct {
     deviation_kind kind;
-    int rank, peer;       /* peer: of a slow pair; else -1 */
-    double excess, error; /* slow links: mean of the slow pairs, error 0 */
+    int rank, peer;       /* peer: other rank of a slow pair; otherwise -1 */
+    double excess, error; /* SLOW_LINKS: mean excess of the slow pairs, error 0 */
 } deviation;
 typedef struct {
     deviation *list; /* owned */
@@ -21,7 +21,7 @@ typedef struct {
 
 /* Finds the deviations in the tables of rank 0. The list is owned by the caller. */
 deviations deviations_find(const operation_table *operations, const link_table *links, int ranks);
-/* Prints a line for each deviation, or that there are none. of: [ranks]. */
-void deviations_print(const deviations *d, const rank_identity *of);
+/* Prints a line for each deviation, or that there are none. id: [ranks]. */
+void deviations_print(const deviations *d, const rank_identity *id);
 /* Writes the hosts of all deviations to a file, each host once, one in a line. Returns false if it cannot. */
-bool deviations_exclude(const deviations *d, const rank_identity *of, const char *path);
+bool deviations_exclude(const deviations *d, const rank_identity *id, const char *path);

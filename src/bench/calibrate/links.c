@@ -9,18 +9,18 @@ rank_map rank_map_open(int ranks, int (*node_of)(int rank))
 {
     rank_map m = { .ranks = ranks };
     m.node = allocate(3 * (int64_t)ranks, sizeof *m.node, "places of ranks");
-    m.place = m.node + ranks, m.of = m.place + ranks;
+    m.place = m.node + ranks, m.node_ranks = m.place + ranks;
     for (int r = 0; r < ranks; r++) {
         int first = node_of(r);
         m.node[r] = first == r ? m.nodes++ : m.node[first];
-        m.place[r] = m.of[first]++;
-        m.most = m.of[first] > m.most ? m.of[first] : m.most;
+        m.place[r] = m.node_ranks[first]++;
+        m.largest_node = m.node_ranks[first] > m.largest_node ? m.node_ranks[first] : m.largest_node;
     }
-    m.rank = allocate((int64_t)m.nodes * m.most, sizeof *m.rank, "places of ranks");
-    for (int i = 0; i < m.nodes * m.most; i++) m.rank[i] = -1;
+    m.rank = allocate((int64_t)m.nodes * m.largest_node, sizeof *m.rank, "places of ranks");
+    for (int i = 0; i < m.nodes * m.largest_node; i++) m.rank[i] = -1;
     for (int r = 0; r < ranks; r++) {
-        m.of[r] = m.of[node_of(r)];
-        m.rank[m.node[r] * m.most + m.place[r]] = r;
+        m.node_ranks[r] = m.node_ranks[node_of(r)];
+        m.rank[m.node[r] * m.largest_node + m.place[r]] = r;
     }
     return m;
 }
@@ -31,17 +31,17 @@ void rank_map_close(rank_map *m)
     free(m->rank);
 }
 
-/* Returns the opponent of `at` in a round-robin tournament by the circle method: the last player stays, the others
+/* Returns the opponent of `player` in a round-robin tournament by the circle method: the last player stays, the others
  * rotate. The caller adds a player to an odd number; its opponent rests. */
-static int opponent(int players, int at, int round)
+static int opponent(int players, int player, int round)
 {
-    int turning = players - 1;
-    if (at == turning) return round * (players / 2) % turning;
-    int other = (round - at + turning) % turning;
-    return other == at ? turning : other;
+    int rotating = players - 1;
+    if (player == rotating) return round * (players / 2) % rotating;
+    int other = (round - player + rotating) % rotating;
+    return other == player ? rotating : other;
 }
 
-static int rounds_within(const rank_map *m) { return m->most + m->most % 2 - 1; }
+static int rounds_within(const rank_map *m) { return m->largest_node + m->largest_node % 2 - 1; }
 
 int links_rounds(const rank_map *m)
 {
@@ -52,11 +52,11 @@ int links_rounds(const rank_map *m)
 
 int links_peer(const rank_map *m, int rank, int round)
 {
-    int node = m->node[rank], place = m->place[rank], players = m->of[rank] + m->of[rank] % 2;
+    int node = m->node[rank], place = m->place[rank], players = m->node_ranks[rank] + m->node_ranks[rank] % 2;
     if (round >= rounds_within(m)) node ^= 1 << (round - rounds_within(m));
     else if (players < 2 || round >= players - 1) return -1;
     else place = opponent(players, place, round);
-    return node < m->nodes && place < m->most ? m->rank[node * m->most + place] : -1;
+    return node < m->nodes && place < m->largest_node ? m->rank[node * m->largest_node + place] : -1;
 }
 
 static void add_pairs(link_table *t, const rank_map *m, int round, const double *seconds)

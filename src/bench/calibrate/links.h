@@ -1,15 +1,15 @@
-/* Links between pairs of ranks. On a node all pairs of ranks are timed. Between nodes, ranks at equal places are timed,
- * of nodes whose numbers differ in one bit. A single slow pair shows a bad link; if most pairs of a rank are slow, the
- * rank's own link is bad. */
+/* Links between pairs of ranks. All pairs of ranks on a node are timed. Ranks on different nodes are timed if they
+ * have the same place and their node numbers differ in one bit. A single slow pair shows a bad link; if most pairs of a
+ * rank are slow, the rank's own link is bad. */
 #pragma once
 #include "bench/calibrate/transfers.h"
 #include "bench/health/outliers.h"
 
-/* Nodes of the ranks, and places on each node, both counted from 0. Freed by rank_map_close. */
+/* Node of each rank and its place on the node, both counted from 0. Freed by rank_map_close. */
 typedef struct {
-    int ranks, nodes, most; /* most: number of ranks on the largest node */
-    int *node, *place, *of; /* [ranks]; of: number of ranks on the rank's node */
-    int *rank;              /* [nodes, most], -1 if none */
+    int ranks, nodes, largest_node; /* largest_node: number of ranks on it */
+    int *node, *place, *node_ranks; /* [ranks]; node_ranks: number of ranks on the rank's node */
+    int *rank;                      /* [nodes, largest_node], -1 if none */
 } rank_map;
 
 /* node_of returns the lowest rank on a rank's node. */
@@ -23,7 +23,7 @@ int links_peer(const rank_map *m, int rank, int round);
 
 typedef struct {
     int a, b;
-    int across; /* 0 on one node; else the round between nodes, from 1 */
+    int across; /* 0 within a node; otherwise number of the round between nodes, from 1 */
     double seconds[BLOCKS];
     rank_pace pace; /* compared with pairs of equal `across` */
 } link_pair;

@@ -10,13 +10,13 @@ typedef struct {
     machine_kind kind;
     machine *machine;
     queue *queue;
-    char *memory, *own; /* memory: `own`, or the window of a case */
-    mesh all;           /* all.gradient is a group of all ranks */
+    char *memory, *own_memory; /* memory: own_memory, or the window of a case */
+    mesh all;                  /* all.gradient is a group of all ranks */
 } transfer_bench;
 
 enum { TRANSFER_MOST_BYTES = 32 << 20 };
 
-/* Open and close it. blocks: thread blocks of communicators. Collective over the world. */
+/* Open and close the machine. blocks: thread blocks of communicators. Collective over the world. */
 void transfer_bench_open(transfer_bench *b, machine_kind kind, transfer_blocks blocks);
 void transfer_bench_close(transfer_bench *b);
 /* Sends `bytes` to world rank `peer` and receives as many, `runs` times. Does nothing if peer is -1. Returns the mean

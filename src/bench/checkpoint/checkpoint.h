@@ -9,7 +9,7 @@ bool checkpoint_is_asked(const char *folder);
 double checkpoint_bytes(const bench_case *c);
 
 /* Saves the state after `step` steps (rank 0's value counts), and removes the oldest checkpoint if there are more than
- * checkpoint_keep. The caller has synchronized t; t is NULL on a rank that takes no part. Updates f, failures too. */
+ * checkpoint_keep. The caller has synchronized t; t is NULL on a rank that takes no part. Updates f. */
 void checkpoint_save(const bench_case *c, trainer *t, int64_t step, checkpoint_facts *f);
 /* Returns whether the checkpoint that the case loads exists and fits the case, and whether the folder to which it saves
  * can be written. If not, all ranks get a sentence. */

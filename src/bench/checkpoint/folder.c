@@ -14,9 +14,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* SEEN: a file by which a rank knows that it sees the folder of rank 0. */
-static const char SEEN[] = "seen", TEMPORARY[] = ".tmp";
-enum { SEEN_LENGTH = 128, STEP_DIGITS = 8 };
+/* MARKER: a file that only the folder of rank 0 has. */
+static const char MARKER[] = "seen", TEMPORARY[] = ".tmp";
+enum { MARKER_LENGTH = 128, STEP_DIGITS = 8 };
 
 static bool refuse(char reason[CHECKPOINT_SENTENCE], const char *verb, const char *path)
 {
@@ -48,18 +48,18 @@ static void name_folder(checkpoint_folder *f, const char *parent, int64_t step)
     *f = (checkpoint_folder){ .step = step };
     snprintf(f->parent, sizeof f->parent, "%s", parent);
     snprintf(name, sizeof name, "step-%0*lld", STEP_DIGITS, (long long)step);
-    join(f->whole, parent, name);
+    join(f->final, parent, name);
     strcat(name, TEMPORARY);
-    join(f->made, parent, name);
+    join(f->temporary, parent, name);
 }
 
 /* Returns the step of a name like step-00000050, followed by `end`; -1 if the name is different. */
 static int64_t step_of(const char *name, const char *end)
 {
     char *after = NULL;
-    bool one = strncmp(name, "step-", 5) == 0 && strlen(name) == 5 + STEP_DIGITS + strlen(end);
-    long long step = one ? strtoll(name + 5, &after, 10) : -1;
-    return one && strcmp(after, end) == 0 ? step : -1;
+    bool matches = strncmp(name, "step-", 5) == 0 && strlen(name) == 5 + STEP_DIGITS + strlen(end);
+    long long step = matches ? strtoll(name + 5, &after, 10) : -1;
+    return matches && strcmp(after, end) == 0 ? step : -1;
 }
 
 /* Removes the files of a checkpoint, and the folder unless it has other files. */
@@ -69,14 +69,14 @@ static void remove_checkpoint(const char *folder)
     DIR *d = opendir(folder);
     for (struct dirent *e; d && (e = readdir(d));) {
         join(path, folder, e->d_name);
-        if (!strncmp(e->d_name, "rank-", 5) || !strncmp(e->d_name, "index.", 6) || !strcmp(e->d_name, SEEN))
+        if (!strncmp(e->d_name, "rank-", 5) || !strncmp(e->d_name, "index.", 6) || !strcmp(e->d_name, MARKER))
             unlink(path);
     }
     if (d) closedir(d);
     rmdir(folder);
 }
 
-static bool make_all(const char *path)
+static bool make_with_parents(const char *path)
 {
     char part[PATH_LENGTH];
     snprintf(part, sizeof part, "%s", path);
@@ -88,23 +88,23 @@ static bool make_all(const char *path)
     return mkdir(path, 0777) == 0 || errno == EEXIST;
 }
 
-/* Removes temporary folders of runs that terminated during a save. */
-static bool make_here(const checkpoint_folder *f, char reason[CHECKPOINT_SENTENCE])
+/* Also removes temporary folders of runs that terminated during a save. */
+static bool make_temporary(const checkpoint_folder *f, char reason[CHECKPOINT_SENTENCE])
 {
     char folder[FOLDER_LENGTH];
-    if (!make_all(f->parent)) return refuse(reason, "make", f->parent);
+    if (!make_with_parents(f->parent)) return refuse(reason, "make", f->parent);
     DIR *d = opendir(f->parent);
     for (struct dirent *e; d && (e = readdir(d));) {
         join(folder, f->parent, e->d_name);
         if (step_of(e->d_name, TEMPORARY) >= 0) remove_checkpoint(folder);
     }
     if (d) closedir(d);
-    return mkdir(f->made, 0777) == 0 || errno == EEXIST || refuse(reason, "make", f->made);
+    return mkdir(f->temporary, 0777) == 0 || errno == EEXIST || refuse(reason, "make", f->temporary);
 }
 
-static bool is_seen(const char *path, const char *text)
+static bool has_marker(const char *path, const char *text)
 {
-    char found[SEEN_LENGTH] = "";
+    char found[MARKER_LENGTH] = "";
     FILE *file = fopen(path, "re");
     bool read = file && fgets(found, sizeof found, file);
     if (file) fclose(file);
@@ -119,29 +119,30 @@ bool folder_agree(char reason[CHECKPOINT_SENTENCE])
 
 bool folder_make(checkpoint_folder *f, const char *parent, int64_t step, char reason[CHECKPOINT_SENTENCE])
 {
-    char text[SEEN_LENGTH] = "", path[FOLDER_LENGTH];
+    char text[MARKER_LENGTH] = "", path[FOLDER_LENGTH];
     name_folder(f, parent, step);
-    join(path, f->made, SEEN);
+    join(path, f->temporary, MARKER);
     snprintf(text, sizeof text, "%.64s %ld %.6f", world_host(), (long)getpid(), clock_date());
     world_broadcast(text, sizeof text, 0);
-    if (world_rank() == 0 && make_here(f, reason)) replace_file(path, text, strlen(text), reason, CHECKPOINT_SENTENCE);
+    if (world_rank() == 0 && make_temporary(f, reason))
+        replace_file(path, text, strlen(text), reason, CHECKPOINT_SENTENCE);
     if (!folder_agree(reason)) return false;
-    f->owner = is_seen(path, text) ? 0 : world_node(world_rank());
-    f->leads = f->owner == world_rank();
-    world_barrier(); /* from here on no rank looks for the folder of rank 0, so another of its name may be created */
-    if (f->leads && world_rank() != 0) make_here(f, reason);
+    f->owner = has_marker(path, text) ? 0 : world_node(world_rank());
+    f->is_owner = f->owner == world_rank();
+    world_barrier(); /* all ranks have looked for the marker, so another folder of that name may be created */
+    if (f->is_owner && world_rank() != 0) make_temporary(f, reason);
     return folder_agree(reason);
 }
 
-bool folder_has_room(const checkpoint_folder *f, double bytes, double *free_bytes, char reason[CHECKPOINT_SENTENCE])
+bool folder_has_space(const checkpoint_folder *f, double bytes, double *free_bytes, char reason[CHECKPOINT_SENTENCE])
 {
     struct statvfs s;
     double *need = allocate(world_ranks(), sizeof *need, "bytes of ranks");
     need[f->owner] = bytes;
     world_sum(need, world_ranks());
-    bool told = statvfs(f->made, &s) == 0;
-    *free_bytes = told ? (double)s.f_bavail * (double)s.f_frsize : 0.0;
-    if (told && need[f->owner] > *free_bytes)
+    bool known = statvfs(f->temporary, &s) == 0;
+    *free_bytes = known ? (double)s.f_bavail * (double)s.f_frsize : 0.0;
+    if (known && need[f->owner] > *free_bytes)
         snprintf(reason, CHECKPOINT_SENTENCE, "the checkpoint needs %.4g GB on %s, where %.4g GB are free",
                  need[f->owner] / 1e9, f->parent, *free_bytes / 1e9);
     free(need);
@@ -151,22 +152,22 @@ bool folder_has_room(const checkpoint_folder *f, double bytes, double *free_byte
 bool folder_commit(const checkpoint_folder *f, char reason[CHECKPOINT_SENTENCE])
 {
     char seen[FOLDER_LENGTH];
-    join(seen, f->made, SEEN);
-    if (f->leads) unlink(seen);
-    if (f->leads && !sync_folder(f->made)) refuse(reason, "sync", f->made);
+    join(seen, f->temporary, MARKER);
+    if (f->is_owner) unlink(seen);
+    if (f->is_owner && !sync_folder(f->temporary)) refuse(reason, "sync", f->temporary);
     if (!folder_agree(reason)) return false;
-    if (f->leads && rename(f->made, f->whole) != 0) refuse(reason, "rename", f->made);
-    else if (f->leads && !sync_folder(f->parent)) refuse(reason, "sync", f->parent);
+    if (f->is_owner && rename(f->temporary, f->final) != 0) refuse(reason, "rename", f->temporary);
+    else if (f->is_owner && !sync_folder(f->parent)) refuse(reason, "sync", f->parent);
     return folder_agree(reason);
 }
 
 void folder_abandon(const checkpoint_folder *f)
 {
-    if (world_rank() == 0 || f->leads) remove_checkpoint(f->made);
+    if (world_rank() == 0 || f->is_owner) remove_checkpoint(f->temporary);
 }
 
-/* Returns the largest step below `below`, or -1. indexed: only steps with an index, which is on rank 0's node only. */
-static int64_t step_before(const char *parent, int64_t below, bool indexed)
+/* Returns the largest step, or -1. indexed: only of checkpoints with an index, which is on rank 0's node only. */
+static int64_t newest_step(const char *parent, bool indexed)
 {
     int64_t found = -1;
     char folder[FOLDER_LENGTH], index[FOLDER_LENGTH], sum[FOLDER_LENGTH];
@@ -175,7 +176,7 @@ static int64_t step_before(const char *parent, int64_t below, bool indexed)
         int64_t step = step_of(e->d_name, "");
         join(folder, parent, e->d_name);
         folder_index(index, sum, folder);
-        if (step > found && step < below && (!indexed || access(index, F_OK) == 0)) found = step;
+        if (step > found && (!indexed || access(index, F_OK) == 0)) found = step;
     }
     if (d) closedir(d);
     return found;
@@ -185,31 +186,31 @@ void folder_remove(const checkpoint_folder *f, int64_t step)
 {
     checkpoint_folder old;
     name_folder(&old, f->parent, step);
-    if (f->leads) remove_checkpoint(old.whole);
+    if (f->is_owner) remove_checkpoint(old.final);
 }
 
 bool folder_is_fresh(const char *parent, int64_t after, char reason[CHECKPOINT_SENTENCE])
 {
     checkpoint_folder f;
-    int64_t step = step_before(parent, INT64_MAX, false);
+    int64_t step = newest_step(parent, false);
     name_folder(&f, parent, step);
-    if (!make_all(parent) || access(parent, W_OK | X_OK) != 0) return refuse(reason, "write into", parent);
+    if (!make_with_parents(parent) || access(parent, W_OK | X_OK) != 0) return refuse(reason, "write into", parent);
     if (step > after)
         snprintf(reason, CHECKPOINT_SENTENCE, "%s belongs to another run: load it, remove it, or give another folder",
-                 f.whole);
+                 f.final);
     return step <= after;
 }
 
-bool folder_newest(const char *parent, char whole[FOLDER_LENGTH])
+bool folder_newest(const char *parent, char path[FOLDER_LENGTH])
 {
     checkpoint_folder f;
     char sum[FOLDER_LENGTH];
-    folder_index(whole, sum, parent);
-    bool itself = access(whole, F_OK) == 0;
-    int64_t step = step_before(parent, INT64_MAX, true);
+    folder_index(path, sum, parent);
+    bool is_checkpoint = access(path, F_OK) == 0;
+    int64_t step = newest_step(parent, true);
     name_folder(&f, parent, step);
-    snprintf(whole, FOLDER_LENGTH, "%s", itself ? parent : f.whole);
-    return itself || step >= 0;
+    snprintf(path, FOLDER_LENGTH, "%s", is_checkpoint ? parent : f.final);
+    return is_checkpoint || step >= 0;
 }
 
 /* A line of mountinfo is "36 35 98:0 /root /mount options - ext4 /dev/sda options". */

@@ -6,9 +6,9 @@
 
 enum { FOLDER_LENGTH = PATH_LENGTH + 64, CHECKPOINT_SENTENCE = 1024 + 2 * FOLDER_LENGTH };
 typedef struct {
-    char parent[PATH_LENGTH], whole[FOLDER_LENGTH], made[FOLDER_LENGTH]; /* whole: final path; made: path until then */
-    int owner;  /* rank that creates and renames the folder that this rank sees */
-    bool leads; /* this rank is the owner */
+    char parent[PATH_LENGTH], final[FOLDER_LENGTH], temporary[FOLDER_LENGTH];
+    int owner; /* rank that creates and renames the folder that this rank sees */
+    bool is_owner;
     int64_t step;
 } checkpoint_folder;
 
@@ -16,7 +16,7 @@ typedef struct {
 /* Creates the temporary folder. Removes temporary folders of earlier runs. */
 bool folder_make(checkpoint_folder *f, const char *parent, int64_t step, char reason[CHECKPOINT_SENTENCE]);
 /* Returns whether the disks have space for all ranks' bytes. free_bytes: free space where this rank writes. */
-bool folder_has_room(const checkpoint_folder *f, double bytes, double *free_bytes, char reason[CHECKPOINT_SENTENCE]);
+bool folder_has_space(const checkpoint_folder *f, double bytes, double *free_bytes, char reason[CHECKPOINT_SENTENCE]);
 /* Renames the folder to its final name. */
 bool folder_commit(const checkpoint_folder *f, char reason[CHECKPOINT_SENTENCE]);
 /* Returns true if `reason` is empty on all ranks. Otherwise all ranks get the first sentence. */
@@ -27,8 +27,8 @@ void folder_abandon(const checkpoint_folder *f);
 void folder_remove(const checkpoint_folder *f, int64_t step);
 /* Creates the folder if needed. Returns whether a run can write there and no checkpoint has more than `after` steps. */
 bool folder_is_fresh(const char *parent, int64_t after, char reason[CHECKPOINT_SENTENCE]);
-/* Finds `parent` itself, if it has an index, or its checkpoint of the last step. Returns false if there is none. */
-bool folder_newest(const char *parent, char whole[FOLDER_LENGTH]);
+/* Writes `parent` itself if it has an index, otherwise its newest checkpoint. Returns false if there is none. */
+bool folder_newest(const char *parent, char path[FOLDER_LENGTH]);
 /* Write the paths FOLDER/rank-00017.h5, and FOLDER/index.h5 with its sum. */
 void folder_rank_file(char path[FOLDER_LENGTH], const char *folder, int64_t rank);
 void folder_index(char path[FOLDER_LENGTH], char sum[FOLDER_LENGTH], const char *folder);

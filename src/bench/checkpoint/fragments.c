@@ -38,12 +38,12 @@ static void add_row(own_fragments *own, const trainer *t, const param *p, fragme
         own_fragment *o = &own->list[own->count++];
         int64_t block = (p->part.first_row + at / columns) / rows;
         next = smaller(end, ((block + 1) * rows - p->part.first_row) * columns);
-        o->of = (saved_fragment){ p->logical, block, t->mesh->rank, p->part.first_row, p->part.first_column,
-                                  columns,    at,    next - at };
-        for (int s = 0; s < STATES; s++) o->of.bytes[s] = (int64_t)dtype_bytes(state_of(b, (saved_state)s).type);
+        o->saved = (saved_fragment){ p->logical, block, t->mesh->rank, p->part.first_row, p->part.first_column,
+                                     columns,    at,    next - at };
+        for (int s = 0; s < STATES; s++) o->saved.bytes[s] = (int64_t)dtype_bytes(state_of(b, (saved_state)s).type);
         o->p = p, o->b = b;
-        o->in_shard = p->offset + at - b->shard_first;
-        o->counts = bucket_first_owner(b);
+        o->shard_offset = p->offset + at - b->shard_first;
+        o->writes = bucket_first_owner(b);
         o->dataset = own->datasets - STATES;
     }
 }
@@ -73,16 +73,16 @@ void fragments_free(own_fragments *own)
 bool piece_next(piece *p)
 {
     p->from += p->count;
-    p->count = smaller(p->of->count - p->from, PIECE_ELEMENTS);
+    p->count = smaller(p->fragment->count - p->from, PIECE_ELEMENTS);
     return p->count > 0;
 }
 
-int64_t piece_bytes(const piece *p) { return p->count * p->of->bytes[p->state]; }
-int64_t piece_at(const piece *p) { return p->of->at[p->state] + p->from * p->of->bytes[p->state]; }
+int64_t piece_bytes(const piece *p) { return p->count * p->fragment->bytes[p->state]; }
+int64_t piece_file_offset(const piece *p) { return p->fragment->at[p->state] + p->from * p->fragment->bytes[p->state]; }
 
 tensor piece_view(const own_fragment *o, const piece *p)
 {
-    return tensor_slice(state_of(o->b, p->state), 0, o->in_shard + p->from, p->count);
+    return tensor_slice(state_of(o->b, p->state), 0, o->shard_offset + p->from, p->count);
 }
 
 /* Places count from 0 here, so that they fit into 32 bits and a product is one instruction. */
@@ -104,12 +104,12 @@ ADD_BITS(uint16_t)
 /* If the fragment has whole rows, its elements are contiguous in the parameter, so all are summed at once. */
 void piece_sums(const piece *p, const void *x, uint64_t sum[SUMS])
 {
-    const saved_fragment *f = p->of;
-    int64_t first_row = f->first_row - f->block * block_rows(p->whole);
+    const saved_fragment *f = p->fragment;
+    int64_t first_row = f->first_row - f->block * block_rows(p->width);
     for (int64_t done = 0, n; done < p->count; done += n) {
         int64_t at = f->first + p->from + done, column = at % f->columns;
-        n = f->columns == p->whole ? p->count - done : smaller(f->columns - column, p->count - done);
-        int64_t place = (first_row + at / f->columns) * p->whole + f->first_column + column;
+        n = f->columns == p->width ? p->count - done : smaller(f->columns - column, p->count - done);
+        int64_t place = (first_row + at / f->columns) * p->width + f->first_column + column;
         if (f->bytes[p->state] == sizeof(uint32_t)) add_uint32_t((const uint32_t *)x + done, n, place, sum);
         else add_uint16_t((const uint16_t *)x + done, n, place, sum);
     }
@@ -130,7 +130,7 @@ static saved_fragment flattened(const saved_fragment *f, int64_t first_row)
                              .count = f->count };
 }
 
-/* Columns of the parameter that a fragment has in one row, from `from` to before `end`. */
+/* Columns of the parameter that a fragment has in one row: [from, end). */
 typedef struct {
     int64_t from, end;
 } column_span;
@@ -143,7 +143,7 @@ static column_span span_in_row(const saved_fragment *f, int64_t row)
 static int64_t first_row_of(const saved_fragment *f) { return f->first_row + f->first / f->columns; }
 static int64_t last_row_of(const saved_fragment *f) { return f->first_row + (f->first + f->count - 1) / f->columns; }
 
-static int64_t from_start(const saved_fragment *f, int64_t row, int64_t column)
+static int64_t offset_in(const saved_fragment *f, int64_t row, int64_t column)
 {
     return (row - f->first_row) * f->columns + column - f->first_column - f->first;
 }
@@ -161,8 +161,7 @@ bool fragment_next_run(const saved_fragment *own, int64_t from, int64_t count, c
     for (; row <= last; row++) {
         column_span x = span_in_row(&a, row), y = span_in_row(&b, row);
         int64_t begin = larger(x.from, y.from);
-        *r = (shared_run){ from + from_start(&a, row, begin), from_start(&b, row, begin),
-                           smaller(x.end, y.end) - begin };
+        *r = (shared_run){ from + offset_in(&a, row, begin), offset_in(&b, row, begin), smaller(x.end, y.end) - begin };
         if (r->count > 0) return true;
     }
     return false;

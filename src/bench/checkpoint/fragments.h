@@ -22,18 +22,18 @@ typedef enum { SUM_BITS, SUM_PLACES, SUMS } bit_sum;
  * `at`. All members are integers of 8 bytes, because the index stores fragments as a table of integers. */
 typedef struct {
     int64_t logical, block, rank, first_row, first_column, columns, first, count;
-    int64_t at[STATES], bytes[STATES]; /* bytes: of an element */
+    int64_t at[STATES], bytes[STATES]; /* bytes: of one element */
     uint64_t sum[STATES][SUMS];
 } saved_fragment;
 enum { FRAGMENT_COLUMNS = sizeof(saved_fragment) / sizeof(int64_t) };
 
-/* A fragment that this rank owns. rank_file_write sets of.at and of.sum. */
+/* A fragment that this rank owns. rank_file_write sets saved.at and saved.sum. */
 typedef struct {
-    saved_fragment of;
+    saved_fragment saved;
     const param *p;
     const bucket *b;
-    int64_t in_shard, dataset; /* first element in the bucket's shard; index of the bucket's first dataset */
-    bool counts;               /* this rank is its first owner, and writes it */
+    int64_t shard_offset, dataset; /* first element in the bucket's shard; index of the bucket's first dataset */
+    bool writes;                   /* this rank writes it, because it is the first owner */
 } own_fragment;
 typedef struct {
     int64_t count, datasets;
@@ -45,18 +45,17 @@ typedef struct {
 /* Lists the fragments that this rank owns, without padding; none if t is NULL. Fragments do not overlap. */
 own_fragments fragments_of(const trainer *t);
 void fragments_free(own_fragments *own);
-/* A piece of a fragment, small enough to stay in the cache. whole: columns of the parameter. */
+/* A piece of a fragment, small enough to stay in the cache. width: columns of the whole parameter. */
 enum { PIECE_ELEMENTS = 1 << 20 };
 typedef struct {
-    const saved_fragment *of;
+    const saved_fragment *fragment;
     saved_state state;
-    int64_t whole, from, count;
+    int64_t width, from, count;
 } piece;
 /* Advances p to the next piece, or to the first if its count is 0. Returns false after the last. */
 bool piece_next(piece *p);
 int64_t piece_bytes(const piece *p);
-/* Returns the piece's first byte in the rank's file. */
-int64_t piece_at(const piece *p);
+int64_t piece_file_offset(const piece *p);
 /* Returns a flat view of a piece of an own fragment. */
 tensor piece_view(const own_fragment *o, const piece *p);
 /* Adds the sums of the piece's elements, which are in x. */

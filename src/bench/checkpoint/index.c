@@ -16,10 +16,10 @@
 enum { INDEX_VERSION = 1 };
 
 /* Keys that must be equal in the deck that saved and in the deck that loads. The workload must be equal too. */
-static const key_id same[] = { KEY_PRECISION, KEY_FP8_SCALE,  KEY_FP8_SCALING,  KEY_SEED, KEY_TOKENS,
-                               KEY_SEQUENCE,  KEY_LAYERS,     KEY_HIDDEN,       KEY_FFN,  KEY_HEADS,
-                               KEY_KV_HEADS,  KEY_VOCABULARY, KEY_LEARNING_RATE };
-enum { SAME = sizeof same / sizeof *same };
+static const key_id compared_keys[] = { KEY_PRECISION, KEY_FP8_SCALE,  KEY_FP8_SCALING,  KEY_SEED, KEY_TOKENS,
+                                        KEY_SEQUENCE,  KEY_LAYERS,     KEY_HIDDEN,       KEY_FFN,  KEY_HEADS,
+                                        KEY_KV_HEADS,  KEY_VOCABULARY, KEY_LEARNING_RATE };
+enum { COMPARED_KEYS = sizeof compared_keys / sizeof *compared_keys };
 
 /* Columns of the table of fragments: the members of saved_fragment. */
 static const char *const columns[FRAGMENT_COLUMNS] = { "parameter",
@@ -59,12 +59,12 @@ static void read_amaxes(checkpoint_index *x, const trainer *t)
     const fp8_state *f = &t->stage.work.fp8;
     if (!tensor_present(&f->history)) return;
     int64_t tensors = tensor_elements(&f->amax), rows = x->step + 1 < FP8_HISTORY ? x->step + 1 : FP8_HISTORY;
-    int32_t *past = allocate(FP8_HISTORY * tensors, sizeof *past, "the history of FP8");
-    machine_read(t->machine, past, f->history);
+    int32_t *amaxes = allocate(FP8_HISTORY * tensors, sizeof *amaxes, "the history of FP8");
+    machine_read(t->machine, amaxes, f->history);
     x->amaxes = rows * tensors;
     x->amax = allocate(x->amaxes, sizeof *x->amax, "the history of FP8");
-    for (int64_t i = 0; i < x->amaxes; i++) x->amax[i] = past[i];
-    free(past);
+    for (int64_t i = 0; i < x->amaxes; i++) x->amax[i] = amaxes[i];
+    free(amaxes);
 }
 
 checkpoint_index index_gather(const trainer *t, const own_fragments *own, int64_t step)
@@ -72,14 +72,14 @@ checkpoint_index index_gather(const trainer *t, const own_fragments *own, int64_
     checkpoint_index x = { .step = step };
     double most = (double)own->count;
     world_maximum(&most, 1);
-    int64_t room = (int64_t)most, written = 0;
-    saved_fragment *part = allocate(room, sizeof *part, "the fragments of a checkpoint");
+    int64_t slots = (int64_t)most, written = 0;
+    saved_fragment *part = allocate(slots, sizeof *part, "the fragments of a checkpoint");
     for (int64_t i = 0; i < own->count; i++)
-        if (own->list[i].counts) part[written++] = own->list[i].of;
-    saved_fragment *all = x.fragment = world_gather(part, (size_t)room * sizeof *part);
+        if (own->list[i].writes) part[written++] = own->list[i].saved;
+    saved_fragment *all = x.fragment = world_gather(part, (size_t)slots * sizeof *part);
     free(part);
     if (!all) return x;
-    for (int64_t i = 0; i < room * world_ranks(); i++)
+    for (int64_t i = 0; i < slots * world_ranks(); i++)
         if (all[i].count) all[x.fragments++] = all[i];
     qsort(all, (size_t)x.fragments, sizeof *all, fragment_order);
     x.rate = t->rate;
@@ -93,10 +93,10 @@ static void write_parameters(writer *w, checkpoint_index *x, const bench_case *c
     mesh m;
     arena a;
     param_table t;
-    bench_case alone = single_rank_case(c, false);
+    bench_case uncut = single_rank_case(c, false);
     mesh_open_alone(&m, 0);
     arena_open(&a, NULL, 0);
-    param_table_open(&t, &alone, &m, &a);
+    param_table_open(&t, &uncut, &m, &a);
     const char **name = allocate(t.rows, sizeof *name, "names of parameters");
     int64_t *rows = allocate(t.rows, sizeof *rows, "rows of parameters");
     x->parameters = t.rows;
@@ -122,9 +122,9 @@ static void write_settings(writer *w, const checkpoint_index *x, const bench_cas
     writer_attribute(w, "/", "rate_warmup", datum_integer(x->rate.warmup));
     writer_attribute(w, "/", "rate_steps", datum_integer(x->rate.total));
     writer_attribute(w, "/", "workload", datum_text(c->workload));
-    for (int i = 0; i < SAME; i++) {
-        key_write(same[i], c, word);
-        writer_attribute(w, "/", key_at(same[i])->name, datum_text(word));
+    for (int i = 0; i < COMPARED_KEYS; i++) {
+        key_write(compared_keys[i], c, word);
+        writer_attribute(w, "/", key_at(compared_keys[i])->name, datum_text(word));
     }
 }
 
@@ -151,13 +151,13 @@ bool index_write(checkpoint_index *x, const bench_case *c, const char *folder, c
 
 /* ---- loading ---- */
 
-static bool suits(const checkpoint_index *x, reader *r, const bench_case *c, char reason[CHECKPOINT_SENTENCE])
+static bool matches_case(const checkpoint_index *x, reader *r, const bench_case *c, char reason[CHECKPOINT_SENTENCE])
 {
     char saved[KEY_TEXT] = "", now[KEY_TEXT];
-    for (int i = -1; i < SAME; i++) {
-        const char *name = i < 0 ? "workload" : key_at(same[i])->name;
+    for (int i = -1; i < COMPARED_KEYS; i++) {
+        const char *name = i < 0 ? "workload" : key_at(compared_keys[i])->name;
         if (i < 0) snprintf(now, sizeof now, "%s", c->workload);
-        else key_write(same[i], c, now);
+        else key_write(compared_keys[i], c, now);
         if (reader_text(r, name, saved, sizeof saved) && strcmp(saved, now) == 0) continue;
         snprintf(reason, CHECKPOINT_SENTENCE, "%s was saved with %s %.200s, but the deck has %.200s", x->folder, name,
                  saved, now);
@@ -180,7 +180,7 @@ static bool read_lists(checkpoint_index *x, reader *r, char reason[CHECKPOINT_SE
     return false;
 }
 
-static bool read_bytes(checkpoint_index *x, void *bytes, size_t length, const bench_case *c,
+static bool read_index(checkpoint_index *x, void *bytes, size_t length, const bench_case *c,
                        char reason[CHECKPOINT_SENTENCE])
 {
     int64_t version = 0;
@@ -189,7 +189,7 @@ static bool read_bytes(checkpoint_index *x, void *bytes, size_t length, const be
     if (!known)
         snprintf(reason, CHECKPOINT_SENTENCE, "the index of %s has version %lld of its format; this program reads %d",
                  x->folder, (long long)version, INDEX_VERSION);
-    bool read = known && suits(x, r, c, reason) && read_lists(x, r, reason);
+    bool read = known && matches_case(x, r, c, reason) && read_lists(x, r, reason);
     if (r) reader_close(r);
     return read;
 }
@@ -218,7 +218,7 @@ bool index_read(checkpoint_index *x, const bench_case *c, const char *parent, ch
         snprintf(reason, CHECKPOINT_SENTENCE, "cannot read the folder %s: %s", parent, strerror(errno));
     else if (!found) snprintf(reason, CHECKPOINT_SENTENCE, "%s has no complete checkpoint (step-*/index.h5)", parent);
     else if (!bytes) snprintf(reason, CHECKPOINT_SENTENCE, "%s is no HDF5 file of xgsw", path);
-    else if (is_intact(x, path, sum, reason)) read = read_bytes(x, bytes, length, c, reason);
+    else if (is_intact(x, path, sum, reason)) read = read_index(x, bytes, length, c, reason);
     free(bytes);
     return read;
 }

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Words of a block: its sums, and the number of elements that arrived. They are stored at the index of the block's
+/* Received words of a block: sums over its elements, and their number. They are stored at the index of the block's
  * first saved fragment. */
 enum { ELEMENTS = STATES * SUMS, WORDS };
 typedef struct {
@@ -18,7 +18,7 @@ typedef struct {
     own_fragments own;
     checkpoint_index index;
     rank_files files;
-    uint64_t (*arrived)[WORDS]; /* [fragments] */
+    uint64_t (*received)[WORDS]; /* [fragments] */
     double bytes;
     char reason[CHECKPOINT_SENTENCE];
 } loading;
@@ -33,21 +33,21 @@ static bool refuse(loading *l, const own_fragment *o)
 /* Fills a piece of a fragment; its elements may be in several files. */
 static bool read_piece(loading *l, const own_fragment *o, const piece *p, char *to)
 {
-    int64_t saved, arrived = 0, bytes = o->of.bytes[p->state];
-    const saved_fragment *f = index_find(&l->index, &o->of, &saved);
-    for (int64_t i = 0; i < saved && arrived < p->count; i++)
-        for (shared_run r = { 0 }; fragment_next_run(&o->of, p->from, p->count, &f[i], &r); arrived += r.count)
+    int64_t saved, received = 0, bytes = o->saved.bytes[p->state];
+    const saved_fragment *f = index_find(&l->index, &o->saved, &saved);
+    for (int64_t i = 0; i < saved && received < p->count; i++)
+        for (shared_run r = { 0 }; fragment_next_run(&o->saved, p->from, p->count, &f[i], &r); received += r.count)
             if (!rank_file_read(&l->files, f[i].rank, to + (r.own - p->from) * bytes, r.count * bytes,
                                 f[i].at[p->state] + r.saved * bytes))
                 return false;
-    return arrived == p->count || refuse(l, o);
+    return received == p->count || refuse(l, o);
 }
 
 static bool read_state(loading *l, const own_fragment *o, saved_state s, uint64_t sum[SUMS])
 {
     machine *m = l->trainer->machine;
     bool read = true;
-    for (piece p = { .of = &o->of, .state = s, .whole = o->p->rule.columns }; read && piece_next(&p);) {
+    for (piece p = { .fragment = &o->saved, .state = s, .width = o->p->rule.columns }; read && piece_next(&p);) {
         tensor t = piece_view(o, &p), x = machine_view(m, t);
         read = read_piece(l, o, &p, x.data);
         if (read) machine_view_store(m, t, &x);
@@ -62,27 +62,27 @@ static bool read_all(loading *l)
 {
     int64_t saved;
     for (const own_fragment *o = l->own.list; o < l->own.list + l->own.count; o++) {
-        const saved_fragment *f = index_find(&l->index, &o->of, &saved);
-        if (!f || memcmp(f->bytes, o->of.bytes, sizeof f->bytes) != 0) return refuse(l, o);
-        uint64_t *arrived = l->arrived[f - l->index.fragment];
-        arrived[ELEMENTS] += (uint64_t)o->of.count;
+        const saved_fragment *f = index_find(&l->index, &o->saved, &saved);
+        if (!f || memcmp(f->bytes, o->saved.bytes, sizeof f->bytes) != 0) return refuse(l, o);
+        uint64_t *received = l->received[f - l->index.fragment];
+        received[ELEMENTS] += (uint64_t)o->saved.count;
         for (int s = 0; s < STATES; s++)
-            if (!read_state(l, o, (saved_state)s, &arrived[s * (int)SUMS])) return false;
+            if (!read_state(l, o, (saved_state)s, &received[s * (int)SUMS])) return false;
     }
     return true;
 }
 
-/* Every element arrived on the same number of ranks, so the sums must be that multiple of the saved sums. */
-static bool is_right(const saved_fragment *f, int64_t count, saved_state s, const uint64_t arrived[WORDS])
+/* Every element arrives on the same number of ranks, so the sums must be that multiple of the saved sums. */
+static bool sums_match(const saved_fragment *f, int64_t count, saved_state s, const uint64_t received[WORDS])
 {
     uint64_t elements = 0, sum[SUMS] = { 0 };
     for (int64_t i = 0; i < count; i++) {
         elements += (uint64_t)f[i].count;
         for (int k = 0; k < SUMS; k++) sum[k] += f[i].sum[s][k];
     }
-    uint64_t times = arrived[ELEMENTS] / elements;
-    bool right = times > 0 && times * elements == arrived[ELEMENTS];
-    for (int k = 0; k < SUMS; k++) right &= arrived[(int)s * SUMS + k] == times * sum[k];
+    uint64_t copies = received[ELEMENTS] / elements;
+    bool right = copies > 0 && copies * elements == received[ELEMENTS];
+    for (int k = 0; k < SUMS; k++) right &= received[(int)s * SUMS + k] == copies * sum[k];
     return right;
 }
 
@@ -90,9 +90,9 @@ static bool is_right(const saved_fragment *f, int64_t count, saved_state s, cons
 static void find_damage(loading *l, const saved_fragment *f, int64_t count, saved_state s)
 {
     const own_fragment *o = l->own.list, *end = o + l->own.count;
-    while (o < end && fragment_order(&o->of, f) != 0) o++;
+    while (o < end && fragment_order(&o->saved, f) != 0) o++;
     for (int64_t i = 0; o < end && i < count && !l->reason[0]; i++)
-        rank_file_prove(&l->files, &f[i], s, o->p->name, o->p->rule.columns);
+        rank_file_verify(&l->files, &f[i], s, o->p->name, o->p->rule.columns);
     if (!folder_agree(l->reason)) return;
     snprintf(l->reason, sizeof l->reason,
              "%s: the files are intact, but the %s of parameter %lld changed on the way into memory", l->index.folder,
@@ -102,11 +102,11 @@ static void find_damage(loading *l, const saved_fragment *f, int64_t count, save
 static void compare_sums(loading *l)
 {
     checkpoint_index *x = &l->index;
-    world_sum_words(l->arrived[0], x->fragments * WORDS);
+    world_sum_words(l->received[0], x->fragments * WORDS);
     for (int64_t i = 0, count; i < x->fragments && !l->reason[0]; i += count) {
         index_find(x, &x->fragment[i], &count);
         for (int s = 0; s < STATES && !l->reason[0]; s++)
-            if (!is_right(&x->fragment[i], count, (saved_state)s, l->arrived[i]))
+            if (!sums_match(&x->fragment[i], count, (saved_state)s, l->received[i]))
                 find_damage(l, &x->fragment[i], count, (saved_state)s);
     }
 }
@@ -114,11 +114,11 @@ static void compare_sums(loading *l)
 static void restore(loading *l)
 {
     trainer *t = l->trainer;
-    int64_t room = FP8_HISTORY * tensor_elements(&t->stage.work.fp8.amax);
-    int32_t *past = allocate(room, sizeof *past, "the history of FP8");
-    for (int64_t i = 0; i < l->index.amaxes && i < room; i++) past[i] = (int32_t)l->index.amax[i];
-    trainer_restore(t, l->index.step, l->index.rate, past);
-    free(past);
+    int64_t values = FP8_HISTORY * tensor_elements(&t->stage.work.fp8.amax);
+    int32_t *amaxes = allocate(values, sizeof *amaxes, "the history of FP8");
+    for (int64_t i = 0; i < l->index.amaxes && i < values; i++) amaxes[i] = (int32_t)l->index.amax[i];
+    trainer_restore(t, l->index.step, l->index.rate, amaxes);
+    free(amaxes);
 }
 
 /* Reads the index on rank 0. If that fails, all ranks get the sentence. Collective over the world. */
@@ -149,24 +149,24 @@ static void load_state(loading *l)
     index_broadcast(&l->index);
     l->files = rank_files_open(l->index.folder, false, l->reason);
     l->own = fragments_of(l->trainer);
-    l->arrived = allocate(l->index.fragments, sizeof *l->arrived, "sums of a checkpoint");
+    l->received = allocate(l->index.fragments, sizeof *l->received, "sums of a checkpoint");
     read_all(l);
     if (folder_agree(l->reason)) compare_sums(l);
     if (!l->reason[0] && l->trainer) restore(l);
-    free(l->arrived);
+    free(l->received);
     fragments_free(&l->own);
     rank_files_close(&l->files);
 }
 
 /* Prints the line of the Llama 3.1 recipe, because its users search for it. */
-static void note_load(loading *l, checkpoint_facts *f, double began)
+static void note_load(loading *l, checkpoint_facts *f, double date)
 {
     f->loaded_step = l->index.step;
     f->rate_warmup = l->index.rate.warmup;
     f->rate_steps = l->index.rate.total;
     f->loaded_bytes = l->bytes;
     memcpy(f->loaded_sha256, l->index.sha256, sizeof l->index.sha256);
-    say("Global Checkpoint Load : Rank : 0 : Start time : %.3fs : Time spent in load_checkpoint: %.3fs\n", began,
+    say("Global Checkpoint Load : Rank : 0 : Start time : %.3fs : Time spent in load_checkpoint: %.3fs\n", date,
         f->load_seconds);
 }
 
@@ -175,13 +175,13 @@ bool checkpoint_load(const bench_case *c, trainer *t, checkpoint_facts *f)
     loading l = { .trainer = t };
     activity_doing("loading a checkpoint", -1);
     world_barrier();
-    double begin = clock_seconds(), began = clock_date();
+    double begin = clock_seconds(), date = clock_date();
     if (find_index(&l.index, c, l.reason)) load_state(&l);
     f->load_seconds = clock_seconds() - begin;
     world_maximum(&f->load_seconds, 1);
     world_sum(&l.bytes, 1);
     if (l.reason[0]) snprintf(f->refused, sizeof f->refused, "load: %.*s", REASON_LENGTH - 8, l.reason);
-    else note_load(&l, f, began);
+    else note_load(&l, f, date);
     index_free(&l.index);
     return !l.reason[0];
 }

@@ -35,10 +35,10 @@ static bool write_all(int file, const char *from, int64_t bytes, int64_t at)
 static bool write_state(int file, machine *m, own_fragment *o, saved_state s)
 {
     bool written = true;
-    for (piece p = { .of = &o->of, .state = s, .whole = o->p->rule.columns }; written && piece_next(&p);) {
+    for (piece p = { .fragment = &o->saved, .state = s, .width = o->p->rule.columns }; written && piece_next(&p);) {
         tensor x = machine_view(m, piece_view(o, &p));
-        piece_sums(&p, x.data, o->of.sum[s]);
-        written = write_all(file, x.data, piece_bytes(&p), piece_at(&p));
+        piece_sums(&p, x.data, o->saved.sum[s]);
+        written = write_all(file, x.data, piece_bytes(&p), piece_file_offset(&p));
         machine_view_end(m, &x);
     }
     return written;
@@ -47,8 +47,8 @@ static bool write_state(int file, machine *m, own_fragment *o, saved_state s)
 static bool write_fragments(int file, const trainer *t, own_fragments *own)
 {
     for (own_fragment *o = own->list; o < own->list + own->count; o++)
-        for (int s = 0; s < STATES && o->counts; s++) {
-            o->of.at[s] = own->dataset[o->dataset + s].at + o->in_shard * o->of.bytes[s];
+        for (int s = 0; s < STATES && o->writes; s++) {
+            o->saved.at[s] = own->dataset[o->dataset + s].at + o->shard_offset * o->saved.bytes[s];
             if (!write_state(file, t->machine, o, (saved_state)s)) return false;
         }
     return true;
@@ -104,7 +104,7 @@ void rank_files_close(rank_files *f)
 }
 
 /* Closes the oldest file if necessary. Returns -1 and a sentence if the file cannot be opened. */
-static int file_of(rank_files *f, int64_t rank, const char *path)
+static int open_file(rank_files *f, int64_t rank, const char *path)
 {
     for (int i = 0; i < RANK_FILES; i++)
         if (f->file[i] >= 0 && f->rank[i] == rank) return f->file[i];
@@ -122,7 +122,7 @@ bool rank_file_read(rank_files *f, int64_t rank, void *to, int64_t bytes, int64_
 {
     char path[FOLDER_LENGTH], *next = to;
     folder_rank_file(path, f->folder, rank);
-    int file = file_of(f, rank, path);
+    int file = open_file(f, rank, path);
     while (file >= 0 && bytes > 0) {
         ssize_t got = pread(file, next, (size_t)bytes, at);
         if (got < 0 && errno == EINTR) continue;
@@ -138,13 +138,13 @@ bool rank_file_read(rank_files *f, int64_t rank, void *to, int64_t bytes, int64_
     return file >= 0;
 }
 
-bool rank_file_prove(rank_files *f, const saved_fragment *s, saved_state state, const char *name, int64_t whole)
+bool rank_file_verify(rank_files *f, const saved_fragment *s, saved_state state, const char *name, int64_t width)
 {
     char path[FOLDER_LENGTH], *x = allocate(PIECE_ELEMENTS, (size_t)s->bytes[state], "a piece of a checkpoint");
     uint64_t sum[SUMS] = { 0 };
     bool read = true;
-    for (piece p = { .of = s, .state = state, .whole = whole }; read && piece_next(&p);) {
-        read = rank_file_read(f, s->rank, x, piece_bytes(&p), piece_at(&p));
+    for (piece p = { .fragment = s, .state = state, .width = width }; read && piece_next(&p);) {
+        read = rank_file_read(f, s->rank, x, piece_bytes(&p), piece_file_offset(&p));
         if (read) piece_sums(&p, x, sum);
     }
     free(x);

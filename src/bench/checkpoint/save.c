@@ -40,21 +40,21 @@ static void add_times(checkpoint_facts *f, double bytes, double write, double sy
     double slowest[] = { write, sync }, sums[] = { bytes, world_node(world_rank()) == world_rank() };
     world_maximum(slowest, 2);
     world_sum(sums, 2);
-    double of_slowest = write == slowest[0] ? bytes : 0.0;
-    world_maximum(&of_slowest, 1);
+    double slowest_bytes = write == slowest[0] ? bytes : 0.0;
+    world_maximum(&slowest_bytes, 1);
     f->bytes = sums[0];
     f->write_seconds = slowest[0];
     f->sync_seconds = slowest[1];
-    f->rank_rate = of_slowest / slowest[0];
+    f->rank_rate = slowest_bytes / slowest[0];
     f->node_rate = sums[0] / slowest[0] / sums[1];
 }
 
 static bool write_files(saving *s)
 {
     double sync = 0.0;
-    if (!folder_has_room(&s->folder, s->own.bytes, &s->facts->free_bytes, s->reason)) return false;
+    if (!folder_has_space(&s->folder, s->own.bytes, &s->facts->free_bytes, s->reason)) return false;
     double begin = clock_seconds();
-    rank_file_write(s->folder.made, s->trainer, &s->own, &sync, s->reason);
+    rank_file_write(s->folder.temporary, s->trainer, &s->own, &sync, s->reason);
     add_times(s->facts, s->own.bytes, clock_seconds() - begin, sync);
     return folder_agree(s->reason);
 }
@@ -62,13 +62,13 @@ static bool write_files(saving *s)
 static bool write_index(saving *s)
 {
     s->index = index_gather(s->trainer, &s->own, s->folder.step);
-    if (world_rank() == 0) index_write(&s->index, s->given, s->folder.made, s->reason);
+    if (world_rank() == 0) index_write(&s->index, s->given, s->folder.temporary, s->reason);
     memcpy(s->facts->sha256, s->index.sha256, sizeof s->index.sha256);
     return folder_agree(s->reason);
 }
 
 /* Returns the smallest shift of ranks for which most ranks read a file that another node wrote. */
-static int64_t shift_of_readers(void)
+static int64_t reader_shift(void)
 {
     int64_t ranks = world_ranks(), best = 0;
     double *on_node = allocate(ranks, sizeof *on_node, "ranks of nodes");
@@ -83,7 +83,7 @@ static int64_t shift_of_readers(void)
 /* Each rank reads the file of another rank and compares its sums. */
 static bool read_back(saving *s)
 {
-    int64_t from = (world_rank() + shift_of_readers()) % world_ranks();
+    int64_t from = (world_rank() + reader_shift()) % world_ranks();
     char name[NAME_LENGTH];
     index_broadcast(&s->index);
     if (s->folder.owner != 0)
@@ -91,11 +91,11 @@ static bool read_back(saving *s)
                  s->given->checkpoint, world_host());
     if (!folder_agree(s->reason)) return false;
     double begin = clock_seconds();
-    rank_files files = rank_files_open(s->folder.made, true, s->reason);
+    rank_files files = rank_files_open(s->folder.temporary, true, s->reason);
     for (const saved_fragment *f = s->index.fragment; f < s->index.fragment + s->index.fragments; f++) {
         snprintf(name, sizeof name, "parameter %lld", (long long)f->logical);
         for (int k = 0; k < STATES && f->rank == from && !s->reason[0]; k++)
-            rank_file_prove(&files, f, (saved_state)k, name, s->index.columns[f->logical]);
+            rank_file_verify(&files, f, (saved_state)k, name, s->index.columns[f->logical]);
     }
     rank_files_close(&files);
     s->facts->read_seconds = clock_seconds() - begin;
@@ -115,21 +115,21 @@ static bool save(saving *s, int64_t step)
 static void remove_oldest(const saving *s)
 {
     const checkpoint_facts *f = s->facts;
-    int64_t number = f->saves - s->given->checkpoint_keep,
-            step = f->first_saved + (number - 1) * s->given->checkpoint_every;
-    if (number == f->saves) folder_remove(&s->folder, f->saved_step);
-    else if (number > 0) folder_remove(&s->folder, step);
+    int64_t oldest = f->saves - s->given->checkpoint_keep,
+            step = f->first_saved + (oldest - 1) * s->given->checkpoint_every;
+    if (oldest == f->saves) folder_remove(&s->folder, f->saved_step);
+    else if (oldest > 0) folder_remove(&s->folder, step);
 }
 
 /* Prints the line of the Llama 3.1 recipe, because its users search for it. */
-static void note_save(saving *s, double began)
+static void note_save(saving *s, double date)
 {
     checkpoint_facts *f = s->facts;
     if (f->saves++ == 0) f->first_saved = s->folder.step;
     f->saved_step = s->folder.step;
     folder_file_system(s->folder.parent, f->file_system);
     say("Global Checkpoint Save : Rank: 0 : Iteration: %lld : Start time: %.3fs : Save duration: %.3fs\n",
-        (long long)f->saved_step, began, f->seconds);
+        (long long)f->saved_step, date, f->seconds);
 }
 
 /* Prints only the first failure of a case. */
@@ -148,12 +148,12 @@ void checkpoint_save(const bench_case *c, trainer *t, int64_t step, checkpoint_f
     activity_doing("saving a checkpoint", step);
     world_broadcast(&step, sizeof step, 0);
     world_barrier();
-    double begin = clock_seconds(), began = clock_date();
+    double begin = clock_seconds(), date = clock_date();
     f->read_seconds = 0.0;
     bool saved = save(&s, step);
     f->seconds = clock_seconds() - begin - f->read_seconds;
     world_broadcast(&f->seconds, sizeof f->seconds, 0);
-    if (saved) note_save(&s, began), remove_oldest(&s);
+    if (saved) note_save(&s, date), remove_oldest(&s);
     else note_failure(&s);
     world_barrier();
     index_free(&s.index);

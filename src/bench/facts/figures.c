@@ -129,7 +129,7 @@ static void compare_devices(figures *g, const facts *f, int ranks)
 
 bool paces_are_known(const facts *f, const bench_case *c)
 {
-    return c->backend == BACKEND_CUDA || f->load.threads == 1 || !load_is_crowded(&f->load);
+    return c->backend == BACKEND_CUDA || f->load.threads == 1 || !host_is_oversubscribed(&f->load);
 }
 
 /* A rank's own seconds of a step are computing minus run delay, which other processes cause. */

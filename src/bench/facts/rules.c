@@ -81,7 +81,7 @@ static void say_crowding(const host_load *l, reasons *to)
 /* With devices the host only submits operations, so it may have fewer cores than threads. */
 static void without_crowding(const case_result *r, reasons *to)
 {
-    if (r->given->backend == BACKEND_HOST && load_is_crowded(&r->seen.load)) say_crowding(&r->seen.load, to);
+    if (r->given->backend == BACKEND_HOST && host_is_oversubscribed(&r->seen.load)) say_crowding(&r->seen.load, to);
 }
 
 static void without_throttling(const case_result *r, reasons *to)

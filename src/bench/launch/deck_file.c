@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* LARGEST_DECK: one byte more than a deck may have, so that deck_read notices. LARGEST: of a machine sheet. */
-enum { LARGEST_DECK = (1 << 20) + 1, LARGEST = 1 << 26 };
+/* LARGEST_DECK: one byte more than deck_read accepts, so that it refuses larger decks. */
+enum { LARGEST_DECK = (1 << 20) + 1, LARGEST_SHEET = 1 << 26 };
 
 /* Writes the i-th path of the search: as named, in ./inputs/, in inputs/ next to the program. Returns false if there is
  * no such path. */
@@ -30,7 +30,7 @@ static FILE *open_deck(const char *name, char *path, size_t length)
     return f;
 }
 
-static void say_not_found(const char *name, int error, char *reason, size_t length)
+static void write_not_found(const char *name, int error, char *reason, size_t length)
 {
     char last[1024];
     int used = snprintf(reason, length, "%s: cannot be read: %s", name, strerror(error));
@@ -41,14 +41,14 @@ static void say_not_found(const char *name, int error, char *reason, size_t leng
 deck_file deck_file_read(const char *name, char *reason, size_t length)
 {
     deck_file d = { .length = 0 };
-    struct stat kind;
+    struct stat status;
     FILE *f = open_deck(name, d.path, sizeof d.path);
     if (!f) {
-        say_not_found(name, errno, reason, length);
+        write_not_found(name, errno, reason, length);
         return d;
     }
-    bool folder = fstat(fileno(f), &kind) == 0 && S_ISDIR(kind.st_mode);
-    int64_t most = kind.st_size > LARGEST_DECK && kind.st_size < LARGEST ? kind.st_size : LARGEST_DECK;
+    bool folder = fstat(fileno(f), &status) == 0 && S_ISDIR(status.st_mode);
+    int64_t most = status.st_size > LARGEST_DECK && status.st_size < LARGEST_SHEET ? status.st_size : LARGEST_DECK;
     d.bytes = allocate(1, (size_t)most + 1, "a deck");
     d.length = folder ? 0 : fread(d.bytes, 1, (size_t)most, f);
     d.bytes[d.length] = 0;
@@ -66,8 +66,8 @@ deck_file deck_file_read(const char *name, char *reason, size_t length)
 static void compare_own(const deck_file *d, char *reason, size_t length)
 {
     char why[1024];
-    struct stat kind;
-    if (world_rank() == 0 || stat(d->path, &kind) != 0 || !S_ISREG(kind.st_mode)) return;
+    struct stat status;
+    if (world_rank() == 0 || stat(d->path, &status) != 0 || !S_ISREG(status.st_mode)) return;
     deck_file own = deck_file_read(d->path, why, sizeof why);
     if (own.bytes && (own.length != d->length || memcmp(own.bytes, d->bytes, d->length) != 0))
         snprintf(reason, length,

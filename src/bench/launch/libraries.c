@@ -75,7 +75,7 @@ static const char *first_needed(void)
 }
 
 /* Compares file names only, because folders in LD_PRELOAD may contain the linker's $LIB. */
-static bool is_asked_for(const char *path)
+static bool is_in_ld_preload(const char *path)
 {
     const char *words = getenv("LD_PRELOAD"), *name = base_name(path);
     size_t length = strlen(name);
@@ -86,23 +86,23 @@ static bool is_asked_for(const char *path)
 
 typedef struct {
     library_list list;
-    int room;
+    int capacity;
     const char *needed; /* first library that the program needs; NULL once it was found */
-} walk;
+} library_walk;
 
 static int add_library(struct dl_phdr_info *info, size_t size, void *state)
 {
-    walk *w = state;
+    library_walk *w = state;
     const char *name = info->dlpi_name;
-    if (w->list.count == 0 && !w->room) w->needed = first_needed();
-    if (w->list.count == w->room) {
-        w->room = w->room ? 2 * w->room : 64;
-        w->list.item = reallocate(w->list.item, w->room, sizeof *w->list.item, "the names of libraries");
+    if (w->list.count == 0 && !w->capacity) w->needed = first_needed();
+    if (w->list.count == w->capacity) {
+        w->capacity = w->capacity ? 2 * w->capacity : 64;
+        w->list.item = reallocate(w->list.item, w->capacity, sizeof *w->list.item, "the names of libraries");
     }
     if (!name[0] || strncmp(name, "linux-", 6) == 0) return 0;
     if (w->needed && strcmp(base_name(name), w->needed) == 0) w->needed = NULL;
     library *l = &w->list.item[w->list.count++];
-    *l = (library){ .preloaded = w->needed || is_asked_for(name) };
+    *l = (library){ .preloaded = w->needed || is_in_ld_preload(name) };
     snprintf(l->path, sizeof l->path, "%s", name);
     if (!read_build_id(info, l->identity)) identify_file(name, l->identity);
     return 0;
@@ -110,7 +110,7 @@ static int add_library(struct dl_phdr_info *info, size_t size, void *state)
 
 library_list libraries_loaded(void)
 {
-    walk w = { .room = 0 };
+    library_walk w = { .capacity = 0 };
     dl_iterate_phdr(add_library, &w);
     return w.list;
 }
@@ -122,7 +122,7 @@ void libraries_free(library_list *l)
 }
 
 /* Returns the same file in the list, otherwise another file of that name, otherwise NULL. */
-static const library *find(const library_list *l, const library *wanted)
+static const library *find_library(const library_list *l, const library *wanted)
 {
     const library *named = NULL;
     for (int i = 0; i < l->count; i++) {
@@ -133,24 +133,24 @@ static const library *find(const library_list *l, const library *wanted)
     return named;
 }
 
-static const char *word(const library *l) { return l->preloaded ? "preloaded " : ""; }
+static const char *adjective(const library *l) { return l->preloaded ? "preloaded " : ""; }
 
-static void compare(const library_list *own, const library_list *first, bool whole, char sentence[REASON_LENGTH])
+static void compare(const library_list *own, const library_list *first, bool same_set, char sentence[REASON_LENGTH])
 {
     for (int i = 0; i < own->count && !sentence[0]; i++) {
-        const library *a = &own->item[i], *b = find(first, a);
-        if (b ? strcmp(a->identity, b->identity) != 0 : whole)
+        const library *a = &own->item[i], *b = find_library(first, a);
+        if (b ? strcmp(a->identity, b->identity) != 0 : same_set)
             snprintf(sentence, REASON_LENGTH, "rank %d on %s has loaded %s%.80s (%.12s), rank 0 %s%.12s%s",
-                     world_rank(), world_host(), word(a), a->path, a->identity, b ? "one with (" : "none",
+                     world_rank(), world_host(), adjective(a), a->path, a->identity, b ? "one with (" : "none",
                      b ? b->identity : "", b ? ")" : "");
     }
-    for (int i = 0; i < first->count && whole && !sentence[0]; i++)
-        if (!find(own, &first->item[i]))
-            snprintf(sentence, REASON_LENGTH, "rank 0 has loaded %s%.80s, rank %d on %s has not", word(&first->item[i]),
-                     first->item[i].path, world_rank(), world_host());
+    for (int i = 0; i < first->count && same_set && !sentence[0]; i++)
+        if (!find_library(own, &first->item[i]))
+            snprintf(sentence, REASON_LENGTH, "rank 0 has loaded %s%.80s, rank %d on %s has not",
+                     adjective(&first->item[i]), first->item[i].path, world_rank(), world_host());
 }
 
-void libraries_compare(const library_list *own, bool whole, char sentence[REASON_LENGTH])
+void libraries_compare(const library_list *own, bool same_set, char sentence[REASON_LENGTH])
 {
     library_list first = { .count = own->count };
     world_broadcast(&first.count, sizeof first.count, 0);
@@ -158,6 +158,6 @@ void libraries_compare(const library_list *own, bool whole, char sentence[REASON
     if (world_rank() == 0) memcpy(first.item, own->item, (size_t)own->count * sizeof *own->item);
     world_broadcast(first.item, (size_t)first.count * sizeof *first.item, 0);
     sentence[0] = 0;
-    compare(own, &first, whole, sentence);
+    compare(own, &first, same_set, sentence);
     libraries_free(&first);
 }

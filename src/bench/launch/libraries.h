@@ -18,7 +18,7 @@ typedef struct library_list {
 /* Returns the libraries that are loaded now, in order of loading, without that of the kernel. */
 library_list libraries_loaded(void);
 void libraries_free(library_list *l);
-/* Writes the first library of this rank that differs from rank 0's library of that name; the sentence is empty if none
- * differs. whole: also a library that only one of the two ranks has. At the program's start all ranks load the same;
- * later libraries may depend on the node. Collective over the world. */
-void libraries_compare(const library_list *own, bool whole, char sentence[REASON_LENGTH]);
+/* Writes a sentence on the first library that differs from rank 0's library of that name; empty if none differs.
+ * same_set: also on a library that only one of the two ranks has; false after the program's start, because libraries
+ * that are loaded later may depend on the node. Collective over the world. */
+void libraries_compare(const library_list *own, bool same_set, char sentence[REASON_LENGTH]);

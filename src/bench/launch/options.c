@@ -25,7 +25,7 @@ static void read_ranks(options *o, const char *words)
     }
 }
 
-static double positive(options *o, const char *name, const char *word, const char *remedy)
+static double read_positive(options *o, const char *name, const char *word, const char *remedy)
 {
     double number;
     if (text_real(text_of(word), &number) == NUMBER_READ && number > 0.0) return number;
@@ -35,13 +35,13 @@ static double positive(options *o, const char *name, const char *word, const cha
 
 static void read_seconds(options *o, const char *word)
 {
-    o->step_seconds = positive(o, "--step-seconds", word,
-                               "the seconds of a measured step of the first case, as in --step-seconds 12.3");
+    o->step_seconds = read_positive(o, "--step-seconds", word,
+                                    "the seconds of a measured step of the first case, as in --step-seconds 12.3");
 }
 
 static void read_sustained(options *o, const char *word)
 {
-    o->sustained = positive(o, "--seconds", word, "how long a slice runs each operation, as in --seconds 2");
+    o->sustained = read_positive(o, "--seconds", word, "how long a slice runs each operation, as in --seconds 2");
 }
 
 static void read_rank(options *o, const char *word)
@@ -52,8 +52,8 @@ static void read_rank(options *o, const char *word)
 
 static void read_memory(options *o, const char *word)
 {
-    o->device_bytes =
-        1e9 * positive(o, "--device-memory", word, "a device's memory in GB, 10^9 bytes, as in --device-memory 141");
+    o->device_bytes = 1e9 * read_positive(o, "--device-memory", word,
+                                          "a device's memory in GB, 10^9 bytes, as in --device-memory 141");
 }
 
 static void read_device(options *o, const char *word)
@@ -111,14 +111,14 @@ static const struct {
     { "--replay", read_replay, "the file that a mismatch named" },
 };
 
-static bool take_flag(options *o, const char *word)
+static bool read_flag(options *o, const char *word)
 {
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (strcmp(word, flags[i].name) == 0) return *(bool *)((char *)o + flags[i].flag) = true;
     return false;
 }
 
-static bool take_table(options *o, char **word)
+static bool read_table(options *o, char **word)
 {
     bool keys = strcmp(*word, "--keys") == 0, list = strcmp(*word, "--list") == 0;
     o->keys |= keys, o->list |= list;
@@ -126,7 +126,7 @@ static bool take_table(options *o, char **word)
     return keys || list;
 }
 
-static bool take_valued(options *o, char **word)
+static bool read_valued(options *o, char **word)
 {
     for (size_t i = 0; i < sizeof valued / sizeof *valued; i++) {
         if (strcmp(*word, valued[i].name) != 0) continue;
@@ -137,13 +137,13 @@ static bool take_valued(options *o, char **word)
     return false;
 }
 
-/* Takes the next option or the deck. Returns the number of words that it took. */
-static int take(options *o, char **word)
+/* Reads the next option or the deck. Returns the number of words that it read. */
+static int read_next(options *o, char **word)
 {
     const char *name = o->name;
-    if (take_flag(o, *word)) return 1;
-    if (take_table(o, word)) return o->name != name ? 2 : 1;
-    if (take_valued(o, word)) return 2;
+    if (read_flag(o, *word)) return 1;
+    if (read_table(o, word)) return o->name != name ? 2 : 1;
+    if (read_valued(o, word)) return 2;
     if (strncmp(*word, "--ranks=", 8) == 0) read_ranks(o, *word + 8);
     else if ((*word)[0] == '-' && (*word)[1])
         snprintf(o->mistake, sizeof o->mistake, "%.80s is no option; --help lists them", *word);
@@ -152,7 +152,7 @@ static int take(options *o, char **word)
     return 1;
 }
 
-const char *options_asked(const options *o)
+const char *options_serial_mode(const options *o)
 {
     if (o->help) return "--help";
     if (o->version) return "--version";
@@ -169,17 +169,17 @@ const char *options_asked(const options *o)
 /* Returns why the options contradict each other, or NULL. */
 static const char *contradiction(const options *o)
 {
-    const char *asked = options_asked(o);
+    const char *mode = options_serial_mode(o);
     bool on_paper = o->dry_run || o->slice || o->project;
     const struct {
         bool wrong;
         const char *why;
     } rule[] = {
-        { (!asked || on_paper) && !o->deck, "no deck is given: try xgsw gsw.dat, or --help" },
+        { (!mode || on_paper) && !o->deck, "no deck is given: try xgsw gsw.dat, or --help" },
         { o->slice + o->dry_run + o->project > 1, "--dry-run, --project and --slice exclude each other: give one" },
         { o->project && !o->sheet, "--project needs --sheet NAME, as in --sheet dgx-h100" },
         { o->sheet && !o->project && !o->calibrate, "--sheet goes with --project and --calibrate" },
-        { o->calibrate && asked, "--calibrate runs alone, on all ranks: give no other mode, and start it with mpirun" },
+        { o->calibrate && mode, "--calibrate runs alone, on all ranks: give no other mode, and start it with mpirun" },
         { o->slice && o->rank_counts != 1, "--slice needs --ranks N, the case's number of ranks, as in --ranks 512" },
         { (o->stages || o->rank >= 0 || (o->sustained > 0.0 && !o->calibrate)) && !o->slice,
           "--rank and --stages go with --slice, --seconds with --slice and --calibrate" },
@@ -190,13 +190,13 @@ static const char *contradiction(const options *o)
         { o->strict && on_paper, "--strict goes with a run; a dry run or a slice judges no case" },
         { (o->vary || o->from) && !o->project, "--vary and --from go with --project" },
         { o->timeline && o->calibrate, "--timeline goes with a run or --project: nothing else has times" },
-        { o->timeline && asked && !o->project, "--timeline goes with a run or --project: nothing else has times" },
+        { o->timeline && mode && !o->project, "--timeline goes with a run or --project: nothing else has times" },
         { o->timeline && o->json && strcmp(o->timeline, o->json) == 0, "--timeline and --json name the same file" },
         { o->timeline && (o->rank_counts > 1 || strcmp(o->timeline, "-") == 0),
           "--timeline takes one count of ranks, and a file other than stdout, which has the report" },
         { o->json && o->project, "--project prints no JSON" },
         { o->json && o->calibrate, "--calibrate prints no JSON" },
-        { o->json && asked && !on_paper, "--json goes with a run, a dry run or a slice: nothing else has cases" },
+        { o->json && mode && !on_paper, "--json goes with a run, a dry run or a slice: nothing else has cases" },
         { o->project && (o->on_host || o->device),
           "--project takes the device of its sheet, and neither --on-host nor --device" },
         { o->on_host && !on_paper,
@@ -214,7 +214,7 @@ static const char *contradiction(const options *o)
 options options_read(int argc, char **argv)
 {
     options o = { .rank = -1 };
-    for (int i = 1; i < argc && !o.mistake[0];) i += take(&o, argv + i);
+    for (int i = 1; i < argc && !o.mistake[0];) i += read_next(&o, argv + i);
     const char *why = o.mistake[0] ? NULL : contradiction(&o);
     if (why) snprintf(o.mistake, sizeof o.mistake, "%s", why);
     if (!o.device) o.device = PAPER_DEVICE;

@@ -27,6 +27,6 @@ typedef struct {
 
 /* Reads the command line. The texts point into argv. */
 options options_read(int argc, char **argv);
-/* Returns the option that needs no MPI ranks, as "--dry-run", or NULL if a run or a calibration is asked for. */
-const char *options_asked(const options *o);
+/* Returns the option of a mode that runs without MPI, as "--dry-run"; NULL for a run or a calibration. */
+const char *options_serial_mode(const options *o);
 void options_print_help(void);

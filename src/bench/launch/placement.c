@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int *numbers(int ranks)
+static int *allocate_numbers(int ranks)
 {
     int *of = allocate(ranks, sizeof *of, "the nodes of ranks");
     return of;
@@ -20,38 +20,38 @@ static int stride_of(const mesh_layout *l, mesh_axis axis)
     return stride;
 }
 
-static int first_along(const mesh_layout *l, mesh_axis axis, int rank)
+static int first_of_group(const mesh_layout *l, mesh_axis axis, int rank)
 {
     int stride = stride_of(l, axis);
     return rank - rank / stride % l->degree[axis] * stride;
 }
 
 /* Returns the first rank of an expert group, whose ranks are neighbours in data x context. */
-static int first_of_experts(const mesh_layout *l, int rank)
+static int first_of_expert_group(const mesh_layout *l, int rank)
 {
     int tensor = l->degree[AXIS_TENSOR], at = rank / tensor % (l->degree[AXIS_CONTEXT] * l->degree[AXIS_DATA]);
     return rank - at % l->expert * tensor;
 }
 
 /* Returns the lowest rank that is on another node than the first rank of its group, or l->ranks if there is none. */
-static int first_apart(const mesh_layout *l, mesh_axis axis, const int *node)
+static int first_separated(const mesh_layout *l, mesh_axis axis, const int *node)
 {
     int rank = 0;
-    while (rank < l->ranks && node[rank] == node[first_along(l, axis, rank)]) rank++;
+    while (rank < l->ranks && node[rank] == node[first_of_group(l, axis, rank)]) rank++;
     return rank;
 }
 
-static bool experts_apart(const mesh_layout *l, const int *node)
+static bool experts_are_separated(const mesh_layout *l, const int *node)
 {
     for (int rank = 0; l->expert > 1 && rank < l->ranks; rank++)
-        if (node[rank] != node[first_of_experts(l, rank)]) return true;
+        if (node[rank] != node[first_of_expert_group(l, rank)]) return true;
     return false;
 }
 
 /* Returns the number of ranks on each node, in order of the nodes' first ranks. */
 static int *count_ranks(const int *node, int ranks, int *nodes)
 {
-    int *count = numbers(ranks), *known = numbers(ranks);
+    int *count = allocate_numbers(ranks), *known = allocate_numbers(ranks);
     *nodes = 0;
     for (int rank = 0; rank < ranks; rank++) {
         int n = 0;
@@ -63,13 +63,13 @@ static int *count_ranks(const int *node, int ranks, int *nodes)
     return count;
 }
 
-/* Returns whether the tensor groups would be within nodes (or domains) if the ranks of each had consecutive numbers. */
-static bool fits_in_blocks(const mesh_layout *l, const int *count, int nodes)
+/* Returns whether the tensor groups would be within nodes (or domains) with block distribution of ranks. */
+static bool fits_block_distribution(const mesh_layout *l, const int *count, int nodes)
 {
-    int *node = numbers(l->ranks);
+    int *node = allocate_numbers(l->ranks);
     for (int n = 0, rank = 0; n < nodes; n++)
         for (int i = 0; i < count[n]; i++) node[rank++] = n;
-    bool fits = first_apart(l, AXIS_TENSOR, node) == l->ranks;
+    bool fits = first_separated(l, AXIS_TENSOR, node) == l->ranks;
     free(node);
     return fits;
 }
@@ -82,8 +82,8 @@ static int list_axes(const placement *p, const mesh_layout *l, bool across, char
     int used = 0;
     text[0] = 0;
     for (int a = 0; a <= AXES; a++) {
-        bool experts = a == AXES, here = experts ? l->expert > 1 : l->degree[a] > 1;
-        if (here && (experts ? p->expert_across : p->across[a]) == across)
+        bool experts = a == AXES, is_used = experts ? l->expert > 1 : l->degree[a] > 1;
+        if (is_used && (experts ? p->expert_across : p->across[a]) == across)
             used += snprintf(text + used, (size_t)(AXES_TEXT - used), "%s%s", used ? ", " : "",
                              experts ? "expert" : axis_name((mesh_axis)a));
     }
@@ -106,14 +106,14 @@ static void describe(placement *p, const mesh_layout *l)
 
 static void place_in_domains(placement *p, const mesh_layout *l, const int *domain)
 {
-    int *count = count_ranks(domain, l->ranks, &p->domains), apart = first_apart(l, AXIS_TENSOR, domain);
+    int *count = count_ranks(domain, l->ranks, &p->domains), separated = first_separated(l, AXIS_TENSOR, domain);
     for (int i = 0; i < p->domains; i++)
         if (count[i] > p->domain_ranks_most) p->domain_ranks_most = count[i];
-    p->across_domains = apart < l->ranks;
+    p->across_domains = separated < l->ranks;
     if (p->across_domains) {
-        p->split[1] = apart;
-        p->split[0] = first_along(l, AXIS_TENSOR, apart);
-        p->scattered = fits_in_blocks(l, count, p->domains);
+        p->split[1] = separated;
+        p->split[0] = first_of_group(l, AXIS_TENSOR, separated);
+        p->scattered = fits_block_distribution(l, count, p->domains);
     }
     free(count);
 }
@@ -126,8 +126,8 @@ placement placement_of(const mesh_layout *l, const int *node, const int *domain)
         if (count[n] < p.node_ranks_least) p.node_ranks_least = count[n];
         if (count[n] > p.node_ranks_most) p.node_ranks_most = count[n];
     }
-    for (int a = 0; a < AXES; a++) p.across[a] = first_apart(l, (mesh_axis)a, node) < l->ranks;
-    p.expert_across = experts_apart(l, node);
+    for (int a = 0; a < AXES; a++) p.across[a] = first_separated(l, (mesh_axis)a, node) < l->ranks;
+    p.expert_across = experts_are_separated(l, node);
     free(count);
     place_in_domains(&p, l, domain);
     describe(&p, l);
@@ -136,7 +136,7 @@ placement placement_of(const mesh_layout *l, const int *node, const int *domain)
 
 placement placement_here(const mesh_layout *l, machine_kind kind)
 {
-    int *node = numbers(l->ranks), *domain = numbers(l->ranks);
+    int *node = allocate_numbers(l->ranks), *domain = allocate_numbers(l->ranks);
     for (int rank = 0; rank < l->ranks; rank++) {
         node[rank] = world_node(rank);
         domain[rank] = machine_domain(kind, rank);
@@ -166,4 +166,4 @@ bool placement_complaint(const placement *p, const mesh_layout *l, char sentence
     return true;
 }
 
-bool load_is_crowded(const host_load *l) { return l->node_ranks * l->threads > fmin(l->cores, l->quota); }
+bool host_is_oversubscribed(const host_load *l) { return l->node_ranks * l->threads > fmin(l->cores, l->quota); }

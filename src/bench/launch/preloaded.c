@@ -1,4 +1,4 @@
-/* Search for replaced functions. The program's relocations give their names, so no list of functions is needed. */
+/* Search for replaced functions. The program's relocations name all functions that it calls. */
 #include "bench/launch/preloaded.h"
 #include "machine/world.h"
 #include <dlfcn.h>
@@ -8,11 +8,11 @@
 #include <string.h>
 
 static const char *const clocks[] = { "clock_gettime", "gettimeofday", "time", NULL };
-static const char *const families[] = { "MPI_", "dnnl_", "cuda", "cublas", "cudnn", "nccl", NULL };
+static const char *const prefixes[] = { "MPI_", "dnnl_", "cuda", "cublas", "cudnn", "nccl", NULL };
 /* Profilers of file access (Darshan) replace these two. They affect neither data nor times. */
 static const char *const harmless[] = { "MPI_Init_thread", "MPI_Finalize", NULL };
-/* One function of each library that is loaded later. The program takes functions from the library's handle, so a
- * preloaded library can replace only the whole library. */
+/* One function of each library that is loaded later. The program looks functions up in the library's handle, so
+ * a preloaded library can replace only the whole library. */
 static const char *const loaded_later[] = {
     "cuInit", "cudaLaunchKernel", "cublasLtMatmul", "cudnnBackendExecute", "ncclGetUniqueId", "nvmlInit_v2", NULL
 };
@@ -24,19 +24,19 @@ static bool is_among(const char *name, const char *const *words, bool whole)
     return false;
 }
 
-static bool is_judged(const char *name)
+static bool may_not_be_replaced(const char *name)
 {
-    return is_among(name, clocks, true) || (is_among(name, families, false) && !is_among(name, harmless, true));
+    return is_among(name, clocks, true) || (is_among(name, prefixes, false) && !is_among(name, harmless, true));
 }
 
 /* Finds the library to which the dynamic linker binds a function. Keeps a sentence that is already there. */
-static void look_up(const library_list *own, const char *name, char sentence[REASON_LENGTH])
+static void find_replacement(const library_list *own, const char *name, char sentence[REASON_LENGTH])
 {
-    Dl_info answers;
+    Dl_info provider;
     void *symbol = sentence[0] ? NULL : dlsym(RTLD_DEFAULT, name);
-    if (!symbol || !dladdr(symbol, &answers)) return;
+    if (!symbol || !dladdr(symbol, &provider)) return;
     for (int i = 0; i < own->count; i++)
-        if (own->item[i].preloaded && strncmp(own->item[i].path, answers.dli_fname, LIBRARY_PATH - 1) == 0)
+        if (own->item[i].preloaded && strncmp(own->item[i].path, provider.dli_fname, LIBRARY_PATH - 1) == 0)
             snprintf(sentence, REASON_LENGTH, "%.160s answers %s on rank %d on %s", own->item[i].path, name,
                      world_rank(), world_host());
 }
@@ -67,7 +67,7 @@ static relocations relocations_of_program(void)
     return r;
 }
 
-static void name_variable(const char *name, const char *does, char sentence[REASON_LENGTH])
+static void report_variable(const char *name, const char *does, char sentence[REASON_LENGTH])
 {
     const char *value = getenv(name);
     if (value && value[0] && !sentence[0])
@@ -82,20 +82,20 @@ void preloaded_complaint(const library_list *own, char sentence[REASON_LENGTH])
     for (int t = 0; t < 2; t++)
         for (size_t i = 0; i < r.count[t]; i++) {
             const char *name = r.names + r.symbol[ELF64_R_SYM(r.first[t][i].r_info)].st_name;
-            if (is_judged(name)) look_up(own, name, sentence);
+            if (may_not_be_replaced(name)) find_replacement(own, name, sentence);
         }
-    for (int i = 0; loaded_later[i]; i++) look_up(own, loaded_later[i], sentence);
+    for (int i = 0; loaded_later[i]; i++) find_replacement(own, loaded_later[i], sentence);
     /* An auditing library can intercept any call, and the linker does not show it. */
-    name_variable("LD_AUDIT", "may answer any call", sentence);
+    report_variable("LD_AUDIT", "may answer any call", sentence);
 }
 
 void profiler_complaint(char sentence[REASON_LENGTH])
 {
-    const char *level = getenv("NCCL_DEBUG"), *parts = getenv("NCCL_DEBUG_SUBSYS");
+    const char *level = getenv("NCCL_DEBUG"), *subsystems = getenv("NCCL_DEBUG_SUBSYS");
     sentence[0] = 0;
-    name_variable("NVTX_INJECTION64_PATH", "attaches a tool", sentence);
-    name_variable("CUDA_INJECTION64_PATH", "attaches a tool", sentence);
-    bool told = level && (!strcasecmp(level, "INFO") || !strcasecmp(level, "TRACE"));
-    if (told && parts && parts[0] != '^' && (strstr(parts, "COLL") || strstr(parts, "ALL")))
-        name_variable("NCCL_DEBUG_SUBSYS", "makes NCCL write its calls", sentence);
+    report_variable("NVTX_INJECTION64_PATH", "attaches a tool", sentence);
+    report_variable("CUDA_INJECTION64_PATH", "attaches a tool", sentence);
+    bool logs_calls = level && (!strcasecmp(level, "INFO") || !strcasecmp(level, "TRACE"));
+    if (logs_calls && subsystems && subsystems[0] != '^' && (strstr(subsystems, "COLL") || strstr(subsystems, "ALL")))
+        report_variable("NCCL_DEBUG_SUBSYS", "makes NCCL write its calls", sentence);
 }

@@ -5,27 +5,27 @@
 #include "machine/world.h"
 
 typedef struct {
-    uint64_t bytes, places;
-} share;
+    uint64_t bytes, hash;
+} memory_layout;
 
-static share *gathered(share own)
+static memory_layout *layouts_of_ranks(memory_layout own)
 {
-    share *at_first = world_gather(&own, sizeof own);
-    share *all = at_first ? at_first : allocate(world_ranks(), sizeof *all, "the shares of ranks");
+    memory_layout *gathered = world_gather(&own, sizeof own);
+    memory_layout *all = gathered ? gathered : allocate(world_ranks(), sizeof *all, "the shares of ranks");
     world_broadcast(all, (size_t)world_ranks() * sizeof *all, 0);
     return all;
 }
 
-/* The window is as large as the largest share of all ranks, so that other layouts of the run can use it again. */
+/* The window is as large as the largest arena of all ranks, so that other layouts of the run can use it again. */
 void window_agree(const bench_case *c, measure *r)
 {
-    int of_stage = c->layout.ranks / c->layout.degree[AXIS_PIPELINE];
+    int stage_ranks = c->layout.ranks / c->layout.degree[AXIS_PIPELINE];
     if (c->backend != BACKEND_CUDA || world_ranks() == 1) return;
-    uint64_t of_calibration = r->calibration ? r->calibration->prepared.places : 0;
-    share *all = gathered((share){ r->arena.used, 31 * r->prepared.places + of_calibration });
+    uint64_t calibration_hash = r->calibration ? r->calibration->prepared.places : 0;
+    memory_layout *all = layouts_of_ranks((memory_layout){ r->arena.used, 31 * r->prepared.places + calibration_hash });
     bool alike = true;
     for (int i = 0; i < c->layout.ranks; i++) {
-        alike = alike && all[i].places == all[i / of_stage * of_stage].places;
+        alike = alike && all[i].hash == all[i / stage_ranks * stage_ranks].hash;
         if (all[i].bytes > r->window) r->window = all[i].bytes;
     }
     if (!alike) r->window = 0;

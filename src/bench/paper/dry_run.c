@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void say_recipe(const bench_case *c)
+static void describe_recipe(const bench_case *c)
 {
     if (c->recipe_layout) say(", the recipe's");
     else if (c->recipe_gpus) say(", the recipe's for %d, data-parallel to %d", c->recipe_gpus, c->layout.ranks);
@@ -31,7 +31,7 @@ static void describe_layout(const bench_case *c)
         "rank%s",
         n[AXIS_TENSOR], n[AXIS_PIPELINE], n[AXIS_CONTEXT], c->layout.expert, n[AXIS_DATA], n[AXIS_SHARD],
         c->layout.chunks_per_stage, c->layout.ranks, c->world_ranks, plural(c->world_ranks));
-    say_recipe(c);
+    describe_recipe(c);
     int data = n[AXIS_DATA] * n[AXIS_SHARD];
     say("  batch       global %lld = %lld microbatch%s of %lld on %d data rank%s; tokens %s, recompute %s, "
         "sharding %s, overlap %s\n",
@@ -40,8 +40,8 @@ static void describe_layout(const bench_case *c)
         sharding_name(c->sharding), c->overlap ? "on" : "off");
 }
 
-/* Fills in the rules that the case breaks, and why it cannot be accepted, which are known without running it. */
-static void foresee(foreseen_case *f)
+/* Fills in what is known without a run: the rules that the case breaks, and why it cannot be accepted. */
+static void predict_verdict(foreseen_case *f)
 {
     case_result *r = f->result;
     const bench_case *c = r->given;
@@ -90,14 +90,14 @@ static void describe_schedule(const bench_case *c)
 
 static void describe_parameters(const bench_case *c, const paper *p)
 {
-    double states = 0.0, held = 0.0;
+    double states = 0.0, parameters = 0.0;
     for (int i = 0; i < p->stages; i++) {
         const paper_stage *s = &p->stage[i];
         states += (double)(s->bytes[WEIGHTS] + s->bytes[GRADIENTS] + s->bytes[OPTIMIZER]);
-        held += (double)s->parameters;
+        parameters += (double)s->parameters;
     }
     say("  parameters  %lld; weights + gradients + optimizer %.4f bytes per parameter held\n",
-        (long long)model_parameters(&c->model), states / held);
+        (long long)model_parameters(&c->model), states / parameters);
 }
 
 /* Flops are whole numbers, so the sum over ranks must equal the formula exactly. */
@@ -115,13 +115,13 @@ static void describe_flops(const bench_case *c, const paper *p)
 /* Prints one line for neighbouring stages that are alike. The report of a run prints what copy engines really moved. */
 static void describe_sm_shares(const bench_case *c, const char *device)
 {
-    char words[SM_SHARES_TEXT], before[SM_SHARES_TEXT] = "";
+    char text[SM_SHARES_TEXT], previous[SM_SHARES_TEXT] = "";
     unsigned copied = copy_engine_kinds(&c->layout, device_domain(device));
     for (int i = 0; c->backend == BACKEND_CUDA && i < c->layout.degree[AXIS_PIPELINE]; i++) {
         sm_shares r = sm_shares_of(c, i, copied);
-        sm_shares_text(&r, words);
-        if (strcmp(words, before)) say("  transfers   %s\n", words);
-        strcpy(before, words);
+        sm_shares_text(&r, text);
+        if (strcmp(text, previous)) say("  transfers   %s\n", text);
+        strcpy(previous, text);
     }
 }
 
@@ -139,7 +139,7 @@ static void describe_memory(const paper *p)
     }
 }
 
-static void describe_most(const bench_case *c, const paper *p)
+static void describe_largest(const bench_case *c, const paper *p)
 {
     const paper_stage *parameters = &p->stage[0], *bytes = &p->stage[0];
     for (int i = 1; i < p->stages; i++) {
@@ -262,7 +262,7 @@ static bool describe_measured(foreseen_case *f, deck_time *time)
     describe_sm_shares(c, f->device);
     describe_not_built(c);
     describe_memory(&p);
-    describe_most(c, &p);
+    describe_largest(c, &p);
     describe_checkpoint(c);
     f->memory_bytes = forecast_fit(c, &p, f->device_bytes);
     forecast_domain(c, f->device);
@@ -302,18 +302,18 @@ bool dry_run_is_bounded(const deck *d, char *sentence, size_t length)
 
 bool dry_run(const deck *d, const options *o, FILE *json, bool measured)
 {
-    bool ordered = true, speaks = say_enabled();
+    bool ordered = true, enabled = say_enabled();
     deck_time time = { .device = o->device, .step_seconds = o->step_seconds };
-    say_enable(speaks && json != stdout);
+    say_enable(enabled && json != stdout);
     for (int64_t i = 0; i < d->cases; i += d->item[i].repeats) {
         case_result result = { .given = &d->item[i] };
         foreseen_case f = { &result, "", (double)NAN, o->device, o->device_bytes, (double)NAN };
-        foresee(&f);
+        predict_verdict(&f);
         if (measured) ordered = describe(&f, &time) && ordered;
         if (measured && o->schedule && !d->item[i].skipped[0]) show_schedule(&d->item[i]);
         if (json) json_foresee(json, &f);
     }
     forecast_deck(&time);
-    say_enable(speaks);
+    say_enable(enabled);
     return ordered;
 }

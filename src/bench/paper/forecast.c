@@ -23,15 +23,15 @@ double forecast_case(const bench_case *c, double step_seconds)
 
 double forecast_fit(const bench_case *c, const paper *p, double device_bytes)
 {
-    double most = 0.0, beside = 0.0;
+    double most = 0.0, most_outside = 0.0;
     int rank = 0;
     for (int i = 0; i < p->stages; i++) {
         mesh m;
         mesh_open(&m, &c->layout, p->stage[i].rank, MESH_PAPER);
-        double outside = c->backend == BACKEND_CUDA ? memory_room_outside(&m) : 0.0;
+        double outside = c->backend == BACKEND_CUDA ? memory_outside_estimate(&m) : 0.0;
         mesh_close(&m);
         if ((double)p->stage[i].total + outside <= most) continue;
-        most = (double)p->stage[i].total + outside, beside = outside, rank = p->stage[i].rank;
+        most = (double)p->stage[i].total + outside, most_outside = outside, rank = p->stage[i].rank;
     }
     if (c->backend != BACKEND_CUDA)
         say("  fits        if a node has %.3f GB for each of its ranks, and memory for MPI and the libraries\n",
@@ -39,7 +39,7 @@ double forecast_fit(const bench_case *c, const paper *p, double device_bytes)
     else
         say("  fits        %s a device of %.0f GB: %.3f GB on rank %d, of which about %.1f GB for context, libraries "
             "and communicators\n",
-            most <= device_bytes ? "yes," : "NO,", device_bytes / 1e9, most / 1e9, rank, beside / 1e9);
+            most <= device_bytes ? "yes," : "NO,", device_bytes / 1e9, most / 1e9, rank, most_outside / 1e9);
     return most;
 }
 
@@ -51,7 +51,7 @@ void forecast_domain(const bench_case *c, const char *device)
             plural(domain), device);
 }
 
-static void say_published(const recipe_row *row, const bench_case *c)
+static void print_published(const recipe_row *row, const bench_case *c)
 {
     char text[DURATION_TEXT], cell[64] = "";
     double seconds = row->step_seconds,
@@ -68,7 +68,7 @@ void forecast_published(const bench_case *c, const char *device)
 {
     const char *format = recipe_format(c, device);
     for (int i = 0; recipe_at(i); i++)
-        if (recipe_is_origin(recipe_at(i), c)) say_published(recipe_at(i), c);
+        if (recipe_is_origin(recipe_at(i), c)) print_published(recipe_at(i), c);
     if (format) say("  published   in %s on %s: not the same work\n", format, device);
 }
 
@@ -80,7 +80,7 @@ static double busiest_flops(const paper *p)
 }
 
 /* Returns the seconds of a step from the measured step, otherwise the published step, otherwise 0. */
-static double seconds_of_step(const deck_time *t, const bench_case *c, double flops)
+static double step_seconds(const deck_time *t, const bench_case *c, double flops)
 {
     const recipe_row *row = recipe_origin(c, t->device);
     if (t->step_seconds > 0.0) return t->step_seconds * flops / t->flops;
@@ -91,7 +91,7 @@ double forecast_add(deck_time *t, const bench_case *c, const paper *p)
 {
     double flops = busiest_flops(p);
     if (t->flops == 0.0) t->flops = flops, t->first = c->number;
-    double step = seconds_of_step(t, c, flops);
+    double step = step_seconds(t, c, flops);
     t->steps += c->repeats * (c->warmup + c->steps);
     double seconds = (double)c->repeats * forecast_case(c, step);
     t->seconds += seconds;
@@ -117,7 +117,7 @@ void forecast_deck(const deck_time *t)
 
 double forecast_step(const bench_case *measured, double seconds, const bench_case *other)
 {
-    double own = (double)measured->global_batch * measured->model_flops_per_sequence / measured->layout.ranks,
-           others = (double)other->global_batch * other->model_flops_per_sequence / other->layout.ranks;
-    return seconds * others / own;
+    double rank_flops = (double)measured->global_batch * measured->model_flops_per_sequence / measured->layout.ranks,
+           other_rank_flops = (double)other->global_batch * other->model_flops_per_sequence / other->layout.ranks;
+    return seconds * other_rank_flops / rank_flops;
 }

@@ -6,7 +6,7 @@
 enum { DURATION_TEXT = 24 };
 const char *duration_text(double seconds, char text[DURATION_TEXT]);
 
-/* Returns the seconds of all steps of a case at step_seconds each; of a soak at least its minutes. */
+/* Returns the seconds of all steps of a case at step_seconds each; for a soak, at least its minutes. */
 double forecast_case(const bench_case *c, double step_seconds);
 /* Prints whether every rank, with its libraries, fits into device_bytes; for a host, the bytes that a rank needs.
  * Returns the bytes of the rank that needs most. */

@@ -22,22 +22,21 @@ static void measure_stage(paper *p, paper_stage *s, const bench_case *c)
     mesh_close(&m);
 }
 
-static int64_t most_live(const bench_case *c, int at)
+static int64_t max_live(const bench_case *c, int number)
 {
-    schedule list = schedule_make(c, at);
+    schedule list = schedule_make(c, number);
     int64_t live = schedule_live(&list);
     schedule_free(&list);
     return live;
 }
 
-/* Tensor ranks differ in the padding of the vocabulary only. */
-static void count_model_flops(paper_stage *s, const bench_case *c, int at)
+static void count_model_flops(paper_stage *s, const bench_case *c, int number)
 {
     int ranks = c->layout.degree[AXIS_TENSOR];
-    s->model_flops = rank_model_flops(c, (int[AXES]){ [AXIS_PIPELINE] = at });
+    s->model_flops = rank_model_flops(c, (int[AXES]){ [AXIS_PIPELINE] = number });
     for (int i = 0; i < ranks; i++)
         s->stage_model_flops +=
-            stage_ranks(c) / ranks * rank_model_flops(c, (int[AXES]){ [AXIS_PIPELINE] = at, [AXIS_TENSOR] = i });
+            stage_ranks(c) / ranks * rank_model_flops(c, (int[AXES]){ [AXIS_PIPELINE] = number, [AXIS_TENSOR] = i });
 }
 
 paper paper_open(const bench_case *c)
@@ -48,7 +47,7 @@ paper paper_open(const bench_case *c)
         paper_stage *s = &p.stage[i];
         s->rank = i * stage_ranks(c);
         s->layers = stage_layers(c, i);
-        s->live = most_live(c, i);
+        s->live = max_live(c, i);
         measure_stage(&p, s, c);
         count_model_flops(s, c, i);
         for (int k = 0; k < ARENA_KINDS; k++) s->total += s->bytes[k];

@@ -5,12 +5,12 @@
 #include "plan/model/rank_share.h"
 #include "train/measure.h"
 
-/* One stage. Its rank with tensor, context, shard and data rank 0 represents all its ranks, because they differ only in
- * the padding of the vocabulary, which the last tensor ranks hold. So it has the most parameters. */
+/* One stage, represented by its rank with tensor, context, shard and data rank 0. The stage's other ranks differ only
+ * in the padding of the vocabulary, which the last tensor ranks hold, so none has more parameters. */
 typedef struct {
     int rank; /* the rank that represents the stage */
     int64_t layers;
-    int64_t live;                 /* largest number of microbatches of chunks between forward and backward */
+    int64_t live;                 /* most forwards (chunk, microbatch) whose backward is not done */
     int64_t parameters;           /* of this rank, without padding */
     flop_count model_flops;       /* of this rank in a step */
     flop_count stage_model_flops; /* of all ranks of the stage in a step */

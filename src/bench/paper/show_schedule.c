@@ -22,11 +22,11 @@ static void show_lists(const bench_case *c, const schedule *list)
 /* A tick is the forward of a chunk; the printed unit is the forward of a stage. */
 static void show_times(const schedule_timing *t)
 {
-    double chunks = (double)t->chunks, busy = 0.0, all = (double)t->makespan * t->stages;
+    double chunks = (double)t->chunks, busy = 0.0, total = (double)t->makespan * t->stages;
     for (int stage = 0; stage < t->stages; stage++) busy += (double)t->busy[stage];
     say("  makespan    %g forwards of a stage, %g of them (%.1f %%) a bubble; a backward counts 2, transfers and W "
         "nothing\n",
-        (double)t->makespan / chunks, (all - busy) / (chunks * t->stages), 100.0 * (all - busy) / all);
+        (double)t->makespan / chunks, (total - busy) / (chunks * t->stages), 100.0 * (total - busy) / total);
     if (t->chunks > 1) say("              a tick is the forward of a chunk, 1/%d of a stage's\n", t->chunks);
 }
 

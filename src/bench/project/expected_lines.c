@@ -36,7 +36,7 @@ static bool is_expected(const case_result *r)
     return r->seen.expected.seconds > 0.0 && r->seen.completed > r->given->warmup;
 }
 
-const char *largest_gap(const case_result *r, char text[GAP_TEXT])
+const char *largest_difference(const case_result *r, char text[DIFFERENCE_TEXT])
 {
     compared list[COMPARED], *most = list;
     text[0] = 0;
@@ -47,11 +47,11 @@ const char *largest_gap(const case_result *r, char text[GAP_TEXT])
     for (int i = 1; i < n; i++)
         if (fabs(list[i].measured - list[i].expected) > fabs(most->measured - most->expected)) most = &list[i];
     if (n && most->expected > 0.0)
-        snprintf(text, GAP_TEXT, "%s%s%s take %.2f times as long as the sheet expects", most->before, most->name,
+        snprintf(text, DIFFERENCE_TEXT, "%s%s%s take %.2f times as long as the sheet expects", most->before, most->name,
                  most->after, most->measured / most->expected);
     else if (n)
-        snprintf(text, GAP_TEXT, "%s%s%s take %.3g s a step, and the sheet expects no time", most->before, most->name,
-                 most->after, most->measured);
+        snprintf(text, DIFFERENCE_TEXT, "%s%s%s take %.3g s a step, and the sheet expects no time", most->before,
+                 most->name, most->after, most->measured);
     return text;
 }
 

@@ -52,20 +52,20 @@ static int64_t next_of_queue(const submissions *s, int64_t from, int64_t number)
 
 /* Matches spans with submissions, because a queue completes operations in the order of submission. Returns false if a
  * queue has more or fewer spans than submissions. */
-static bool add_spans(const case_spans *spans, const submissions *s, item_seconds *of)
+static bool add_spans(const case_spans *spans, const submissions *s, item_seconds *times)
 {
-    int64_t at[HAZARD_QUEUES] = { 0 }, expected = 0;
+    int64_t next[HAZARD_QUEUES] = { 0 }, expected = 0;
     for (int64_t i = 0; i < s->length; i++) expected += s->list[i].step == COUNTED_STEP;
     if (expected != spans->count) return false;
     for (int64_t i = 0; i < spans->count; i++) {
         int64_t number = spans->queue[i];
-        int64_t k = number >= 0 && number < HAZARD_QUEUES ? next_of_queue(s, at[number], number) : s->length;
+        int64_t k = number >= 0 && number < HAZARD_QUEUES ? next_of_queue(s, next[number], number) : s->length;
         double seconds = spans->end[i] - spans->begin[i];
         if (k == s->length) return false;
-        item_seconds *x = &of[s->list[k].item];
+        item_seconds *x = &times[s->list[k].item];
         x->least = x->count == 0 || seconds < x->least ? seconds : x->least;
         x->sum += seconds, x->count++;
-        at[number] = k + 1;
+        next[number] = k + 1;
     }
     return true;
 }
@@ -84,21 +84,21 @@ static bool item_line(const machine_sheet *s, const preparation *work, int i, li
 }
 
 /* Items with equal key and work become one line. */
-static void list_items(machine_sheet *s, const preparation *work, item_seconds *of)
+static void list_items(machine_sheet *s, const preparation *work, item_seconds *times)
 {
     listed_time line, other;
     for (int i = 0; i < work->order->items; i++) {
-        bool moves = work->order->item[i].group >= 0;
-        if (of[i].count == 0 || !item_line(s, work, i, &line)) continue;
+        bool is_transfer = work->order->item[i].group >= 0;
+        if (times[i].count == 0 || !item_line(s, work, i, &line)) continue;
         for (int k = i + 1; k < work->order->items; k++) {
-            if (of[k].count == 0 || !item_line(s, work, k, &other)) continue;
+            if (times[k].count == 0 || !item_line(s, work, k, &other)) continue;
             if (!listed_same(&other, &line)) continue;
-            of[i].sum += of[k].sum, of[i].count += of[k].count;
-            if (of[k].least < of[i].least) of[i].least = of[k].least;
-            of[k].count = 0;
+            times[i].sum += times[k].sum, times[i].count += times[k].count;
+            if (times[k].least < times[i].least) times[i].least = times[k].least;
+            times[k].count = 0;
         }
-        line.seconds = moves ? of[i].least : of[i].sum / (double)of[i].count;
-        listed_add(moves ? &s->transfers : &s->operations, line);
+        line.seconds = is_transfer ? times[i].least : times[i].sum / (double)times[i].count;
+        listed_add(is_transfer ? &s->transfers : &s->operations, line);
     }
 }
 
@@ -111,18 +111,18 @@ static bool add_case(machine_sheet *s, const bench_case *c, reader *r)
     if (spans.count == 0) return free_spans(&spans), true; /* the case did not run */
     mesh_open(&m, &c->layout, 0, MESH_PAPER);
     measure paper = measure_case(c, &m, &o);
-    item_seconds *of = allocate(paper.prepared.order->items, sizeof *of, "seconds of items");
-    bool known = add_spans(&spans, paper.prepared.order, of);
-    if (known) list_items(s, &paper.prepared, of);
-    free(of);
+    item_seconds *times = allocate(paper.prepared.order->items, sizeof *times, "seconds of items");
+    bool matched = add_spans(&spans, paper.prepared.order, times);
+    if (matched) list_items(s, &paper.prepared, times);
+    free(times);
     measure_free(&paper);
     mesh_close(&m);
     free_spans(&spans);
-    return known;
+    return matched;
 }
 
-/* The record's times come first, because the first of equal lines is used. The sheet's bands are kept if it has any. */
-static void put_before(machine_sheet *s, listed_times operations, listed_times transfers)
+/* Appends the sheet's times, because the first of equal lines is used. Sets the bands that the sheet lacks. */
+static void append_sheet_times(machine_sheet *s, listed_times operations, listed_times transfers)
 {
     const term_entry measured = { { 1.0, 0.95, 1.05 }, MEASURED, 1 }, assumed = { { 1.0, 0.85, 1.2 }, ASSUMED, 1 };
     for (int i = 0; i < operations.count; i++) listed_add(&s->operations, operations.list[i]);
@@ -163,7 +163,7 @@ bool sheet_from_record(machine_sheet *s, const char *path, char *why, size_t len
     if (!r) snprintf(why, length, "%s: not a record, or it cannot be read", path);
     s->operations = s->transfers = (listed_times){ .count = 0 };
     bool added = r && add_deck(s, r, path, why, length);
-    put_before(s, operations, transfers);
+    append_sheet_times(s, operations, transfers);
     if (r) reader_close(r);
     free(bytes);
     return added;

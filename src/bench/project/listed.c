@@ -8,14 +8,14 @@
 double operation_bytes(const op *o)
 {
     double bytes = 0.0, rows = 0.0;
-    bool looks_up = o->kind == OP_EMBEDDING_FORWARD || o->kind == OP_EMBEDDING_BACKWARD;
+    bool is_embedding = o->kind == OP_EMBEDDING_FORWARD || o->kind == OP_EMBEDDING_BACKWARD;
     for (int i = 0; i < o->operands; i++) {
         const operand *x = &o->operand[i];
         double moved = (double)tensor_elements(&x->tensor) * (double)dtype_bytes(x->tensor.type);
         bytes += x->access == UPDATE ? 2.0 * moved : moved;
-        if (looks_up && i == (o->kind == OP_EMBEDDING_FORWARD ? 2 : 1)) rows = moved;
+        if (is_embedding && i == (o->kind == OP_EMBEDDING_FORWARD ? 2 : 1)) rows = moved;
     }
-    return looks_up ? 3.0 * rows : bytes;
+    return is_embedding ? 3.0 * rows : bytes;
 }
 
 double operation_work(const op *o) { return op_flops(o) > 0.0 ? op_flops(o) : operation_bytes(o); }
@@ -27,10 +27,10 @@ static int print_operand(const operand *o, char *text, size_t length)
     int used = snprintf(text, length, "%s", dtype_name(t->type));
     for (int k = 0; k < (int)t->dims && used < (int)length; k++)
         used += snprintf(text + used, length - (size_t)used, "%c%lld", k ? 'x' : '[', (long long)t->dim[k]);
-    bool turned = t->dims > 1 && t->stride[t->dims - 1] != 1;
+    bool transposed = t->dims > 1 && t->stride[t->dims - 1] != 1;
     if (used < (int)length)
-        used +=
-            snprintf(text + used, length - (size_t)used, "]%s%s", turned ? "t" : "", o->access == UPDATE ? "+" : "");
+        used += snprintf(text + used, length - (size_t)used, "]%s%s", transposed ? "t" : "",
+                         o->access == UPDATE ? "+" : "");
     return used;
 }
 
@@ -78,8 +78,7 @@ static bool take_dimension(const char *begin, const char **a, const char **b, do
     return true;
 }
 
-/* Returns the sum of squares of log(ratio) over the dimensions of two keys, or INFINITY if more than dimensions
- * differs. */
+/* Returns the sum of squares of log(ratio) over the dimensions of two keys, or INFINITY if anything else differs. */
 static double distance_of(const char *key, const char *other)
 {
     double sum = 0.0, log_ratio;
@@ -92,22 +91,22 @@ static double distance_of(const char *key, const char *other)
 }
 
 /* Returns seconds at the rates of the two nearest keys: the mean of the logarithms, weighted by inverse distances. */
-static double of_nearest(const listed_times *t, const char *key, double work)
+static double nearest_seconds(const listed_times *t, const char *key, double work)
 {
     const listed_time *best[2] = { NULL, NULL };
-    double away[2] = { (double)INFINITY, (double)INFINITY };
+    double distances[2] = { (double)INFINITY, (double)INFINITY };
     for (const listed_time *x = t->list; x < t->list + t->count; x++) {
         double distance = distance_of(x->key, key);
-        int place = distance < away[0] ? 0 : 1;
-        if (distance >= away[1]) continue;
-        if (place == 0) best[1] = best[0], away[1] = away[0];
-        best[place] = x, away[place] = distance;
+        int slot = distance < distances[0] ? 0 : 1;
+        if (distance >= distances[1]) continue;
+        if (slot == 0) best[1] = best[0], distances[1] = distances[0];
+        best[slot] = x, distances[slot] = distance;
     }
     if (!best[0]) return (double)NAN;
-    double first = log(best[0]->seconds / best[0]->work), share = 0.0;
-    if (best[1] && away[0] > 0.0) share = away[0] / (away[0] + away[1]);
-    double second = share > 0.0 ? log(best[1]->seconds / best[1]->work) : 0.0;
-    return work * exp((1.0 - share) * first + share * second);
+    double first = log(best[0]->seconds / best[0]->work), weight = 0.0;
+    if (best[1] && distances[0] > 0.0) weight = distances[0] / (distances[0] + distances[1]);
+    double second = weight > 0.0 ? log(best[1]->seconds / best[1]->work) : 0.0;
+    return work * exp((1.0 - weight) * first + weight * second);
 }
 
 static bool keys_alike(const char *a, const char *b)
@@ -143,7 +142,7 @@ double listed_operation(const machine_sheet *s, const op *o, bool *same)
     char key[OPERATION_KEY];
     double work = operation_work(o), seconds = interpolated(&s->operations, operation_key(o, key), work, keys_equal);
     *same = !isnan(seconds);
-    if (!*same) seconds = of_nearest(&s->operations, key, work);
+    if (!*same) seconds = nearest_seconds(&s->operations, key, work);
     return isnan(seconds) ? interpolated(&s->operations, key, work, keys_alike) : seconds;
 }
 

@@ -4,8 +4,8 @@
 #include "plan/sheet/sheet.h"
 #include <stdio.h>
 
-/* Returns the bytes that an operation moves. An operand that is added to counts twice; of an embedding table only the
- * rows of the tokens count. */
+/* Returns the bytes that an operation moves. An operand that is added to counts twice. Embeddings count only the
+ * rows of the tokens. */
 double operation_bytes(const op *o);
 /* Returns the flops of an operation, or its bytes if it has no flops. */
 double operation_work(const op *o);

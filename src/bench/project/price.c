@@ -48,12 +48,13 @@ static price product_price(const pricing *p, const op *o)
     bool fp8 = dtype_bytes(type) == 1, fp32 = type == F32;
     sheet_term rate = fp32 ? TERM_PRODUCT_FP32 : fp8 ? TERM_PRODUCT_FP8 : TERM_PRODUCT_BF16;
     const device_row *device = p->sheet->device;
-    double all = expected(p, TERM_MULTIPROCESSORS), own = fmax(all - (double)p->shares->left_free, 1.0), blocks = own;
+    double sms = expected(p, TERM_MULTIPROCESSORS), free_sms = fmax(sms - (double)p->shares->left_free, 1.0),
+           blocks = free_sms;
     double peak = fp32 ? expected(p, rate) : fp8 ? device->fp8 : device->bf16;
-    double held = op_flops(o) / expected(p, rate), shaped = seconds_of_waves(shape, own, peak / all, &blocks);
-    shaped *= expected(p, TERM_PRODUCT_SHAPE);
-    price x = { .seconds = fmax(held, shaped), .in_waves = true, .blocks = (int)fmin(blocks, own) };
-    x.term = (int)(held >= shaped ? rate : TERM_PRODUCT_SHAPE);
+    double at_rate = op_flops(o) / expected(p, rate), in_waves = seconds_of_waves(shape, free_sms, peak / sms, &blocks);
+    in_waves *= expected(p, TERM_PRODUCT_SHAPE);
+    price x = { .seconds = fmax(at_rate, in_waves), .in_waves = true, .blocks = (int)fmin(blocks, free_sms) };
+    x.term = (int)(at_rate >= in_waves ? rate : TERM_PRODUCT_SHAPE);
     if (!fp8 || o->origin.phase != PHASE_BACKWARD) return x;
     x.seconds *= expected(p, TERM_FP8_SPLIT);
     x.factor = TERM_FP8_SPLIT;
@@ -83,8 +84,8 @@ static price computing_price(const pricing *p, const op *o)
 {
     bool product = o->kind == OP_MATMUL || o->kind == OP_GROUPED_MATMUL;
     bool attention = o->kind == OP_ATTENTION_FORWARD || o->kind == OP_ATTENTION_BACKWARD;
-    price moved = memory_price(p, o), x = product ? product_price(p, o) : attention ? attention_price(p, o) : moved;
-    if (product && moved.seconds > x.seconds) x.seconds = moved.seconds, x.term = TERM_MEMORY;
+    price moving = memory_price(p, o), x = product ? product_price(p, o) : attention ? attention_price(p, o) : moving;
+    if (product && moving.seconds > x.seconds) x.seconds = moving.seconds, x.term = TERM_MEMORY;
     x.fixed = expected(p, TERM_GAP), x.fixed_term = TERM_GAP;
     return x;
 }
@@ -93,8 +94,8 @@ static price computing_price(const pricing *p, const op *o)
 
 /* Position of a group in NVLink domains, which begin at multiples of their size. */
 typedef struct {
-    int within;   /* members in the domain of the first rank */
-    bool outside; /* this group, or another group of its axis, has members in several domains */
+    int within;         /* members in the domain of the first rank */
+    bool spans_domains; /* this group, or another group of its axis, has members in several domains */
 } group_place;
 
 static group_place place_of(const group *g, int domain)
@@ -104,7 +105,7 @@ static group_place place_of(const group *g, int domain)
     for (int i = 0; i < g->size; i++) place.within += group_world_rank(g, i) / domain == g->first / domain;
     for (int i = 0; i < g->dims; i++)
         if (g->dim[i].count * g->dim[i].stride > extent) extent = g->dim[i].count * g->dim[i].stride;
-    place.outside = extent > domain || domain % extent != 0;
+    place.spans_domains = extent > domain || domain % extent != 0;
     return place;
 }
 
@@ -129,7 +130,7 @@ static int blocks_of(const pricing *p, const op *o, const group *g)
     return link || needed >= most ? most : needed < 1.0 ? 1 : (int)needed;
 }
 
-static price copied_price(const pricing *p, double sent)
+static price copy_engine_price(const pricing *p, double sent)
 {
     return (price){
         .seconds = sent / expected(p, TERM_NVLINK),
@@ -142,17 +143,17 @@ static price copied_price(const pricing *p, double sent)
 
 /* A ring between domains uses the network cards of all its ranks in a domain. In an all-to-all each rank's own card
  * carries what the rank sends to other domains. */
-static price kernel_price(const pricing *p, const op *o, const group *g, group_place place)
+static price nccl_price(const pricing *p, const op *o, const group *g, group_place place)
 {
     int blocks = blocks_of(p, o, g), cards = o->kind == OP_ALL_TO_ALL || o->kind == OP_EXCHANGE ? 1 : place.within;
     double sent = bytes_sent(o, g), nvlink = expected(p, TERM_NVLINK), network = cards * expected(p, TERM_NETWORK);
     double by_blocks = sent / (blocks * expected(p, TERM_THREAD_BLOCK)), by_link = sent / nvlink, by_network = 0.0;
-    if (place.outside)
+    if (place.spans_domains)
         by_network =
             (o->kind == OP_ALL_TO_ALL ? transfer_bytes(o) * (g->size - place.within) / g->size : sent) / network;
     double seconds = fmax(by_blocks, fmax(by_link, by_network));
     price x = { .seconds = seconds, .fixed_term = TERM_KERNEL_LATENCY, .blocks = blocks };
-    x.fixed = expected(p, TERM_KERNEL_LATENCY) * (place.outside ? 2.0 : 1.0);
+    x.fixed = expected(p, TERM_KERNEL_LATENCY) * (place.spans_domains ? 2.0 : 1.0);
     x.term = seconds == by_network ? TERM_NETWORK : seconds == by_link ? TERM_NVLINK : TERM_THREAD_BLOCK;
     x.uses[USES_NVLINK] = seconds > 0.0 ? by_link / seconds : 0.0;
     x.uses[USES_NETWORK] = seconds > 0.0 ? by_network / seconds : 0.0;
@@ -162,8 +163,8 @@ static price kernel_price(const pricing *p, const op *o, const group *g, group_p
 static price transfer_price(const pricing *p, const op *o, const group *g)
 {
     group_place place = place_of(g, sheet_domain(p->sheet));
-    bool copied = o->kind == OP_ALL_GATHER || o->kind == OP_ALL_TO_ALL;
-    return copied && !place.outside ? copied_price(p, bytes_sent(o, g)) : kernel_price(p, o, g, place);
+    bool copy_engines = o->kind == OP_ALL_GATHER || o->kind == OP_ALL_TO_ALL;
+    return copy_engines && !place.spans_domains ? copy_engine_price(p, bytes_sent(o, g)) : nccl_price(p, o, g, place);
 }
 
 /* ---- listed times ---- */

@@ -15,8 +15,7 @@
 enum { STEPS = 2 };
 _Static_assert((int)TERMS <= (int)TIMELINE_TERMS, "a chain has every term");
 
-/* Results of the timeline for one stage. finished, path: completion of the optimizer in each step, and the chain of
- * operations that ends there. */
+/* Results of one stage. finished: end of the optimizer in each step; path: seconds of each term on the way to it. */
 typedef struct {
     tally tally;
     double finished[STEPS], path[STEPS][TERMS];
@@ -33,7 +32,7 @@ static bool updates_weights(const preparation *work, const submitted *s)
     return note >= 0 && work->note[note].op.kind == OP_ADAMW && s->step >= 0;
 }
 
-static void count(stage_times *t, const timeline_event *e)
+static void add_seconds(stage_times *t, const timeline_event *e)
 {
     const work_item *x = &t->work->order->item[e->what->item];
     const char *axis = x->group >= 0 ? t->work->order->group[x->group].axis : NULL;
@@ -44,11 +43,11 @@ static void count(stage_times *t, const timeline_event *e)
     else if (t->price[e->what->item].estimated) t->estimated += e->end - e->begin;
 }
 
-static void keep(void *me, const timeline_event *e)
+static void add_event(void *me, const timeline_event *e)
 {
     stage_times *t = (stage_times *)me + e->rank;
     const submitted *s = e->what;
-    if (s->step == STEPS - 1) count(t, e);
+    if (s->step == STEPS - 1) add_seconds(t, e);
     if (!updates_weights(t->work, s)) return;
     t->finished[s->step] = e->end;
     memcpy(t->path[s->step], e->path, sizeof t->path[s->step]);
@@ -83,14 +82,14 @@ double projection_change(const projection *p, const machine_sheet *s, sheet_term
 
 static void add_band(projection *p, const machine_sheet *s)
 {
-    double less = 0.0, more = 0.0;
+    double decrease = 0.0, increase = 0.0;
     for (int t = 0; t < TERMS; t++) {
         double a = projection_change(p, s, t, LEAST), b = projection_change(p, s, t, MOST);
-        less += pow(fmin(0.0, fmin(a, b)), 2.0);
-        more += pow(fmax(0.0, fmax(a, b)), 2.0);
+        decrease += pow(fmin(0.0, fmin(a, b)), 2.0);
+        increase += pow(fmax(0.0, fmax(a, b)), 2.0);
     }
-    p->least = p->seconds - sqrt(less);
-    p->most = p->seconds + sqrt(more);
+    p->least = p->seconds - sqrt(decrease);
+    p->most = p->seconds + sqrt(increase);
 }
 
 static const stage_times *last_of(const stage_times *t, int stages, int step)
@@ -101,14 +100,14 @@ static const stage_times *last_of(const stage_times *t, int stages, int step)
     return last;
 }
 
-static void sum_up(projection *p, const stage_times *t, int stages, const machine_sheet *sheet)
+static void fill_projection(projection *p, const stage_times *t, int stages, const machine_sheet *sheet)
 {
-    const stage_times *last = last_of(t, stages, STEPS - 1), *before = last_of(t, stages, 0), *most = t;
+    const stage_times *last = last_of(t, stages, STEPS - 1), *before = last_of(t, stages, 0), *busiest = t;
     for (int i = 1; i < stages; i++)
-        if (projected_computing(&t[i].tally) > projected_computing(&most->tally)) most = &t[i];
-    p->stage = (int)(most - t);
-    p->busiest = most->tally, p->own = t->tally;
-    p->estimated = most->estimated;
+        if (projected_computing(&t[i].tally) > projected_computing(&busiest->tally)) busiest = &t[i];
+    p->stage = (int)(busiest - t);
+    p->busiest = busiest->tally, p->own = t->tally;
+    p->estimated = busiest->estimated;
     p->seconds = last->finished[STEPS - 1] - before->finished[0];
     for (int k = 0; k < TERMS; k++) p->term[k] = last->path[STEPS - 1][k] - before->path[0][k];
     add_band(p, sheet);
@@ -151,16 +150,16 @@ static const char *obstacle(const bench_case *c, const machine_sheet *sheet)
 bool project_case(const bench_case *c, const machine_sheet *sheet, FILE *trace, projection *p, char *why, size_t length)
 {
     int stages = c->layout.degree[AXIS_PIPELINE];
-    const char *lacks = obstacle(c, sheet);
-    if (lacks) {
-        snprintf(why, length, "%s", lacks);
+    const char *misfit = obstacle(c, sheet);
+    if (misfit) {
+        snprintf(why, length, "%s", misfit);
         return false;
     }
     projected_stage *at = allocate(stages, sizeof *at, "stages on paper");
     timeline_rank *rank = allocate(stages, sizeof *rank, "ranks on paper");
     stage_times *times = allocate(stages, sizeof *times, "times on paper");
     *p = (projection){ .seconds = 0.0 };
-    timeline_options o = { sheet->host ? 0 : (int)sheet->term[TERM_MULTIPROCESSORS].value[EXPECTED], keep, times };
+    timeline_options o = { sheet->host ? 0 : (int)sheet->term[TERM_MULTIPROCESSORS].value[EXPECTED], add_event, times };
     for (int i = 0; i < stages; i++) {
         open_stage(&at[i], c, i, sheet);
         rank[i] = (timeline_rank){ &at[i].measured.prepared, at[i].price };
@@ -169,13 +168,13 @@ bool project_case(const bench_case *c, const machine_sheet *sheet, FILE *trace, 
         times[i].number = c->number;
         tally_clear(&times[i].tally);
         trace_process(trace, c->number, "stage", i);
-        p->bytes = fmax(p->bytes, (double)at[i].measured.arena.used + memory_room_outside(&at[i].mesh));
+        p->bytes = fmax(p->bytes, (double)at[i].measured.arena.used + memory_outside_estimate(&at[i].mesh));
     }
-    bool over = timeline_run(rank, stages, &o, why, length);
-    if (over) sum_up(p, times, stages, sheet);
+    bool finished = timeline_run(rank, stages, &o, why, length);
+    if (finished) fill_projection(p, times, stages, sheet);
     for (int i = 0; i < stages; i++) close_stage(&at[i]);
     free(times);
     free(rank);
     free(at);
-    return over;
+    return finished;
 }

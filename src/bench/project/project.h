@@ -12,7 +12,7 @@ typedef struct {
     char missing[MISSING_TEXT];  /* kinds of operation without a time in the sheet; they take no time here */
     double estimated;            /* seconds of the busiest rank's computing with shapes that are not listed */
     double bytes;                /* memory of the rank that takes most, libraries included */
-    double term[TERMS];          /* seconds of each term on the longest chain of operations of the step */
+    double term[TERMS];          /* seconds of each term on the step's critical path */
     int stage;                   /* stage of the busiest rank */
 } projection;
 

@@ -28,17 +28,17 @@ static void print_published(const bench_case *c, const machine_sheet *s)
 /* Prints the part of the step that is measured, published and assumed. */
 static void print_origins(const machine_sheet *s, const projection *p)
 {
-    double of[ORIGINS] = { 0.0 };
+    double seconds[ORIGINS] = { 0.0 };
     for (sheet_term t = 0; t < TERMS; t++)
-        if (!term_is_factor(t)) of[s->term[t].origin] += p->term[t];
+        if (!term_is_factor(t)) seconds[s->term[t].origin] += p->term[t];
     say("  rests on    ");
     for (sheet_origin o = 0; o < ORIGINS; o++)
-        say("%s%s terms %.0f %%", o ? ", " : "", origin_name(o), 100.0 * of[o] / p->seconds);
+        say("%s%s terms %.0f %%", o ? ", " : "", origin_name(o), 100.0 * seconds[o] / p->seconds);
     say("; %.0f %% of the computing has shapes that the sheet does not list\n",
         100.0 * p->estimated / fmax(projected_computing(&p->busiest), 1e-300));
 }
 
-/* Prints each term's share of the longest chain, and the changes by its least and most values, in percent of the step.
+/* Prints each term's share of the critical path, and the changes by its least and most values, in percent of the step.
  * Shares of factors are in addition to 100 %. */
 static void print_terms(const machine_sheet *s, const projection *p)
 {

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "base/sha256.h"
 #include "bench/launch/libraries.h"
-#include "bench/launch/truth.h"
+#include "bench/launch/start_check.h"
 #include "machine/world.h"
 #include <stddef.h>
 #include <stdio.h>
@@ -118,7 +118,7 @@ provenance *provenance_open(const run_source *run)
     write_now(p->started);
     sha256_of(run->deck_text, run->deck_length, p->deck_sha256);
     p->command_line = command_line_of(run->argc, run->argv);
-    truth_program(p->binary_sha256);
+    start_program_sha256(p->binary_sha256);
     writer_library(p->hdf5, sizeof p->hdf5);
     read_processor(p->processor);
     if (uname(&name) == 0) snprintf(p->kernel, sizeof p->kernel, "%s %s %s", name.sysname, name.release, name.machine);

@@ -16,7 +16,7 @@ static void say_acceptance(const case_result *r)
 
 static void say_reasons(const case_result *r)
 {
-    char progress[PROGRESS_TEXT], gap[GAP_TEXT];
+    char progress[PROGRESS_TEXT], difference[DIFFERENCE_TEXT];
     if (r->seen.stopped) say("INTERRUPTED after %s: %s\n", result_progress(r, progress), r->ruling.stopped_by);
     for (int i = 0; i < r->ruling.fails.count; i++) say("FAILED     %s\n", r->ruling.fails.list[i].sentence);
     for (int i = 0; i < r->ruling.invalids.count; i++) say("NOT VALID  %s\n", r->ruling.invalids.list[i].sentence);
@@ -24,7 +24,7 @@ static void say_reasons(const case_result *r)
     say("Verdict    %s, %s", verdict_words[r->ruling.verdict], r->ruling.valid ? "VALID" : "NOT VALID");
     if (r->ruling.valid)
         say("; %s%s", r->ruling.comparable ? "comparable: " : "not comparable: ", r->ruling.comparison);
-    say("%s%s\n", largest_gap(r, gap)[0] ? "; " : "", gap);
+    say("%s%s\n", largest_difference(r, difference)[0] ? "; " : "", difference);
 }
 
 static void say_skipped(const case_result *r)

@@ -379,7 +379,7 @@ static void measure_memory(facts *f, const bench_case *c)
 {
     outside_memory outside = memory_outside(c->backend == BACKEND_HOST ? f->arena_bytes : 0);
     f->outside_bytes = outside.bytes;
-    f->own_outside_bytes = outside.own;
+    f->own_outside_bytes = outside.unshared;
 }
 
 void run_case(const bench_case *c, const measure *share, case_result *r, const run_state *in)
@@ -387,7 +387,7 @@ void run_case(const bench_case *c, const measure *share, case_result *r, const r
     facts *f = &r->seen;
     double begin = clock_seconds();
     f->begin_seconds = begin - in->began;
-    memory_forget_peak();
+    memory_reset_peak();
     f->placement = placement_here(&c->layout, case_machine(c).kind);
     f->load = in->load;
     sinks_begin(&in->told, c);

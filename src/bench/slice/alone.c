@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Lists the operands that have memory, sorted by address. Returns their number. */
-static int by_address(const op *o, int list[OP_OPERANDS])
+static int sort_by_address(const op *o, int list[OP_OPERANDS])
 {
     int count = 0;
     for (int i = 0; i < o->operands; i++) {
@@ -20,24 +20,24 @@ static int by_address(const op *o, int list[OP_OPERANDS])
     return count;
 }
 
-op alone_on_paper(const op *noted, size_t *bytes)
+op alone_on_paper(const op *original, size_t *bytes)
 {
     enum { ALIGNMENT = 256 }; /* of device memory in bytes */
-    op o = *noted;
+    op o = *original;
     arena paper;
-    int list[OP_OPERANDS], count = by_address(noted, list);
-    size_t end = 0, moved = 0; /* end of the current overlapping operands, and their displacement */
+    int list[OP_OPERANDS], count = sort_by_address(original, list);
+    size_t end = 0, displacement = 0; /* end of the current overlapping operands, and their displacement */
     arena_open(&paper, NULL, 0);
     *bytes = 0;
     for (int i = 0; i < o.operands; i++)
         if (tensor_present(&o.operand[i].tensor)) o.operand[i].tensor.data = paper.base;
     for (int i = 0; i < count; i++) {
-        const tensor *from = &noted->operand[list[i]].tensor;
+        const tensor *from = &original->operand[list[i]].tensor;
         size_t begin = arena_paper_offset(from->data);
-        if (begin >= end) moved = begin - (*bytes + (begin - *bytes) % ALIGNMENT);
+        if (begin >= end) displacement = begin - (*bytes + (begin - *bytes) % ALIGNMENT);
         if (begin + tensor_span(from) > end) end = begin + tensor_span(from);
-        o.operand[list[i]].tensor.data = paper.base + (begin - moved);
-        *bytes = end - moved;
+        o.operand[list[i]].tensor.data = paper.base + (begin - displacement);
+        *bytes = end - displacement;
     }
     return o;
 }
@@ -45,7 +45,7 @@ op alone_on_paper(const op *noted, size_t *bytes)
 /* ---- values ---- */
 
 /* Returns the number of valid values of an index; 0 if the operand is no index, and gets zeros. */
-static int64_t values_of(const op *o, const char *name, int64_t vocabulary)
+static int64_t index_values(const op *o, const char *name, int64_t vocabulary)
 {
     const tensor *first = &o->operand[0].tensor, *second = &o->operand[1].tensor;
     if (strcmp(name, "tokens") == 0 || strcmp(name, "labels") == 0) return vocabulary;
@@ -65,7 +65,7 @@ static void fill_indices(const filler *f, tensor t, int64_t values)
 }
 
 /* Includes the gaps between rows. */
-static tensor spanned(tensor t)
+static tensor flat_span(tensor t)
 {
     return tensor_2d(t.data, t.type, 1, (int64_t)(tensor_span(&t) / dtype_bytes(t.type)));
 }
@@ -97,7 +97,7 @@ static void fill_fp8(const filler *f, tensor t)
 }
 
 /* Returns whether the operand gets ones, which keep repeated rotations, norms and moments from growing. */
-static bool is_one(const op *o, const char *name)
+static bool gets_ones(const op *o, const char *name)
 {
     bool rotates = o->kind == OP_ROPE_FORWARD || o->kind == OP_ROPE_BACKWARD;
     return (rotates && strcmp(name, "table") == 0) || strcmp(name, "rstd") == 0 || strcmp(name, "second") == 0;
@@ -107,12 +107,12 @@ static void fill_operand(const filler *f, const op *o, int i)
 {
     const char *name = op_rules[o->kind].operand[i].name, *scale = strstr(name, "scale");
     tensor t = o->operand[i].tensor;
-    if (t.type == I32) fill_indices(f, t, values_of(o, name, f->vocabulary));
+    if (t.type == I32) fill_indices(f, t, index_values(o, name, f->vocabulary));
     else if (t.type == U64) machine_memory_clear(f->kind, t.data, 0, tensor_span(&t));
-    else if (t.type == E4M3 || t.type == E5M2) fill_fp8(f, spanned(t));
+    else if (t.type == E4M3 || t.type == E5M2) fill_fp8(f, flat_span(t));
     else if (scale) fill_scale(f, t, 64.0f);
-    else if (t.type == F64 || is_one(o, name)) submit(f->queue, "ones", fill_op(spanned(t), 1.0));
-    else fill_normal(f, spanned(t));
+    else if (t.type == F64 || gets_ones(o, name)) submit(f->queue, "ones", fill_op(flat_span(t), 1.0));
+    else fill_normal(f, flat_span(t));
 }
 
 void filler_fill(const filler *f, const op *o)

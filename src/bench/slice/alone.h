@@ -4,7 +4,7 @@
 
 /* Returns the operation with its operands placed together at the start of an arena on paper. *bytes: their size. Each
  * operand keeps its alignment, and overlapping operands overlap in the same way. */
-op alone_on_paper(const op *noted, size_t *bytes);
+op alone_on_paper(const op *original, size_t *bytes);
 
 /* Values for operands: normal numbers, FP8 values of scaled normal numbers, and valid indices. seed: FILLER_BYTES of
  * machine memory, from which FP8 values are made. */

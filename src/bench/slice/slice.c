@@ -16,9 +16,9 @@ static void add_work(slice *s, const preparation *noted, bool indices)
     for (int i = 0; i < noted->notes; i++) {
         const op *o = &noted->note[i].op;
         size_t bytes;
-        bool reads = false;
-        for (int k = 0; k < o->operands; k++) reads |= o->operand[k].tensor.type == I32;
-        if (op_is_transfer(o->kind) || reads != indices || !note_times(&noted->note[i])) continue;
+        bool reads_indices = false;
+        for (int k = 0; k < o->operands; k++) reads_indices |= o->operand[k].tensor.type == I32;
+        if (op_is_transfer(o->kind) || reads_indices != indices || !note_times(&noted->note[i])) continue;
         s->work.note[s->work.notes] = noted->note[i];
         s->work.note[s->work.notes++].op = alone_on_paper(o, &bytes);
         if (bytes > s->bytes) s->bytes = bytes;
@@ -34,12 +34,12 @@ slice slice_open(const bench_case *c, int rank, double seconds)
     measure paper = measure_case(c, &m, &o);
     int domain = device_domain(machine_device_of(o.machine.kind).name);
     slice s = { .given = c, .rank = rank, .stage = m.at[AXIS_PIPELINE], .seconds = seconds, .passes = 1 };
-    s.left = sm_shares_of(c, s.stage, copy_engine_kinds(&c->layout, domain)).left_free;
+    s.transfer_sms = sm_shares_of(c, s.stage, copy_engine_kinds(&c->layout, domain)).left_free;
     s.layers = stage_layers(c, s.stage);
     s.flops = tally_flops(&paper.step);
     s.work.note = allocate(paper.prepared.notes, sizeof *s.work.note, "operations of a slice");
     add_work(&s, &paper.prepared, false);
-    s.plain = s.work.notes;
+    s.unindexed = s.work.notes;
     add_work(&s, &paper.prepared, true);
     for (int i = 0; i < HAZARD_QUEUES; i++)
         if (paper.prepared.scratch[i] > s.work.scratch[0]) s.work.scratch[0] = paper.prepared.scratch[i];
@@ -57,17 +57,17 @@ void slice_close(slice *s)
 
 /* Copies times of operations that an earlier rank also has, if that rank leaves as many multiprocessors to transfers.
  * Returns whether operations without times remain; these are NaN. */
-static bool take_known(slice *s, const slice *earlier, int ranks)
+static bool copy_known(slice *s, const slice *earlier, int ranks)
 {
-    bool left = false;
+    bool untimed = false;
     for (int i = 0; i < s->work.notes; i++) {
-        for (int k = 0; k < CONDITIONS * SUSTAINED; k++) s->time[i].of[k / SUSTAINED][k % SUSTAINED] = NAN;
+        for (int k = 0; k < CONDITIONS * SUSTAINED; k++) s->time[i].value[k / SUSTAINED][k % SUSTAINED] = NAN;
         for (int r = 0; r < ranks; r++)
-            for (int k = 0; k < earlier[r].work.notes && earlier[r].left == s->left; k++)
+            for (int k = 0; k < earlier[r].work.notes && earlier[r].transfer_sms == s->transfer_sms; k++)
                 if (ops_alike(&earlier[r].work.note[k].op, &s->work.note[i].op)) s->time[i] = earlier[r].time[k];
-        left |= isnan(s->time[i].of[WITH_ALL][MEDIAN]);
+        untimed |= isnan(s->time[i].value[WITH_ALL][MEDIAN]);
     }
-    return left;
+    return untimed;
 }
 
 static void slice_case(const bench_case *c, const options *o, FILE *json)
@@ -78,7 +78,7 @@ static void slice_case(const bench_case *c, const options *o, FILE *json)
     for (int i = 0; i < ranks; i++) {
         int rank = o->rank > 0 ? (int)o->rank : i * (c->layout.ranks / stages);
         s[i] = slice_open(c, rank, o->sustained > 0.0 ? o->sustained : usual_seconds);
-        if (take_known(&s[i], s, i)) slice_measure(&s[i]);
+        if (copy_known(&s[i], s, i)) slice_measure(&s[i]);
         slice_print(&s[i]);
         if (json) slice_write(&s[i], json, o->deck);
     }
@@ -98,9 +98,9 @@ bool slice_deck(const deck *d, const options *o, FILE *json, char *why, size_t l
         else continue;
         return false;
     }
-    bool speaks = say_enabled();
-    say_enable(speaks && json != stdout);
+    bool enabled = say_enabled();
+    say_enable(enabled && json != stdout);
     for (int64_t i = 0; i < d->cases; i += d->item[i].repeats) slice_case(&d->item[i], o, json);
-    say_enable(speaks);
+    say_enable(enabled);
     return true;
 }

@@ -7,24 +7,24 @@
 #include "plan/deck/deck.h"
 #include <stdio.h>
 
-/* Conditions of a timing: on all multiprocessors; on those that are not left to transfers; on all, next to one block
- * that stays resident, as a transfer's does. */
-typedef enum { WITH_ALL, WITH_LEFT, WITH_RESIDENT, CONDITIONS } condition;
+/* Conditions of a timing: on all multiprocessors; on all but transfer_sms; on all, next to one resident block like that
+ * of a transfer. */
+typedef enum { WITH_ALL, WITH_REMAINING, WITH_RESIDENT, CONDITIONS } condition;
 /* Results for one operation: quantiles and mean of its seconds, clock (Hz) and power (W) before and after. NaN if not
  * measured. */
 enum { MEDIAN, MEAN, P10, P90, CLOCK_BEFORE, CLOCK_AFTER, POWER_BEFORE, POWER_AFTER, SUSTAINED };
 typedef struct {
-    double of[CONDITIONS][SUSTAINED];
+    double value[CONDITIONS][SUSTAINED];
     bool timed;          /* slice_measure timed it, and filled `pass` */
     double pass[BLOCKS]; /* mean seconds of each pass */
 } sustained;
 
-/* One rank. work: the distinct computing operations of its step, on paper (alone.h). The first `plain` of them read no
- * indices. work.scratch[0]: bytes that suffice for each of them. */
+/* One rank. work: the distinct computing operations of its step, on paper (alone.h). The first `unindexed` of them read
+ * no indices. work.scratch[0]: bytes that suffice for each of them. */
 typedef struct {
     const bench_case *given;
-    int rank, stage, left, plain; /* left: multiprocessors left to transfers */
-    int passes;                   /* over all operations, at most BLOCKS; if several, only WITH_ALL is timed */
+    int rank, stage, transfer_sms, unindexed; /* transfer_sms: multiprocessors left to transfers */
+    int passes; /* over all operations, at most BLOCKS; if several, only WITH_ALL is timed */
     int64_t layers;
     double seconds, flops; /* seconds: least total time of each operation; flops: of the step */
     preparation work;

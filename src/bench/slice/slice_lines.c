@@ -25,7 +25,7 @@ static double step_seconds(const slice *s, condition with)
 {
     double seconds = 0.0;
     for (int i = 0; i < s->work.notes; i++)
-        seconds += (double)note_times(&s->work.note[i]) * s->time[i].of[with][MEDIAN];
+        seconds += (double)note_times(&s->work.note[i]) * s->time[i].value[with][MEDIAN];
     return seconds;
 }
 
@@ -34,7 +34,7 @@ static double layer_seconds(const slice *s, condition with, phase p)
 {
     double seconds = 0.0;
     for (int i = 0; i < s->work.notes; i++)
-        seconds += (double)s->work.note[i].of_layers[p] * s->time[i].of[with][MEDIAN];
+        seconds += (double)s->work.note[i].of_layers[p] * s->time[i].value[with][MEDIAN];
     return seconds / (double)(s->layers * s->given->microbatches);
 }
 
@@ -53,14 +53,14 @@ static const char *operand_text(const tensor *t, bool strides, char text[OPERAND
 static void print_operation(const slice *s, const op_note *n, const sustained *t)
 {
     char first[OPERAND_TEXT], second[OPERAND_TEXT] = "";
-    const double *all = t->of[WITH_ALL];
+    const double *all = t->value[WITH_ALL];
     double step = (double)note_times(n) * all[MEDIAN];
     operand_text(&n->op.operand[0].tensor, false, first);
     if (n->op.operands > 1) operand_text(&n->op.operand[1].tensor, false, second);
     say("  %-20.20s %-20s %-22s %-22s %7lld %10.4g %10.4g %10.4g %10.4g %10.4g %10.4g %6.2f %7.1f\n", n->name,
         op_kind_name(n->op.kind), first, second, (long long)note_times(n), all[MEDIAN], all[P10], all[P90],
-        t->of[WITH_LEFT][MEDIAN], t->of[WITH_RESIDENT][MEDIAN], step, 100.0 * step / step_seconds(s, WITH_ALL),
-        1e-12 * op_flops(&n->op) / all[MEDIAN]);
+        t->value[WITH_REMAINING][MEDIAN], t->value[WITH_RESIDENT][MEDIAN], step,
+        100.0 * step / step_seconds(s, WITH_ALL), 1e-12 * op_flops(&n->op) / all[MEDIAN]);
 }
 
 static void print_sums(const slice *s, condition with)
@@ -83,7 +83,7 @@ void slice_print(const slice *s)
         machine_device_of(case_machine(c).kind).name, s->stage, (long long)s->layers, (long long)c->microbatches);
     say("  seconds of each operation alone: with all multiprocessors (median, p10, p90), with all but %d (left), "
         "next to a resident block\n  %-20s %-20s %-45s %7s %10s %10s %10s %10s %10s %10s %6s %7s\n",
-        s->left, "operation", "kind", "first operands", "a step", "median", "p10", "p90", "left", "resident",
+        s->transfer_sms, "operation", "kind", "first operands", "a step", "median", "p10", "p90", "left", "resident",
         "s a step", "%", "TFLOP/s");
     for (int i = 0; i < s->work.notes; i++) print_operation(s, &s->work.note[i], &s->time[i]);
     for (condition with = WITH_ALL; with < CONDITIONS; with++) print_sums(s, with);
@@ -106,7 +106,7 @@ static void write_rank(const slice *s, FILE *to, const char *deck_name)
     fprintf(to, ",\"ranks\":%d,\"rank\":%d,\"stage\":%d,\"threads\":%d", s->given->layout.ranks, s->rank, s->stage,
             machine_threads(kind));
     fprintf(to, ",\"stage_layers\":%lld,\"microbatches\":%lld,\"multiprocessors\":%d,\"left_multiprocessors\":%d",
-            (long long)s->layers, (long long)s->given->microbatches, device.multiprocessors, s->left);
+            (long long)s->layers, (long long)s->given->microbatches, device.multiprocessors, s->transfer_sms);
     json_number(to, "sustained_seconds", s->seconds);
     json_number(to, "published_seconds", published_seconds(s->given));
     json_number(to, "step_flops", s->flops);
@@ -120,7 +120,7 @@ static void write_rank(const slice *s, FILE *to, const char *deck_name)
 /* A line of a machine sheet has no characters that JSON would escape. */
 static void write_sheet_line(const op_note *n, const sustained *t, FILE *to)
 {
-    const listed_time x = listed_of(&n->op, t->of[WITH_ALL][MEAN]);
+    const listed_time x = listed_of(&n->op, t->value[WITH_ALL][MEAN]);
     fprintf(to, ",\"sheet_line\":\"");
     listed_write(to, "op", &x);
     fprintf(to, "\"");
@@ -145,7 +145,7 @@ static void write_operation(const op_note *n, const sustained *t, FILE *to)
     }
     for (int i = 0; i < CONDITIONS * SUSTAINED; i++) {
         snprintf(text, sizeof text, "%s_%s", conditions[i / SUSTAINED], sustained_names[i % SUSTAINED]);
-        json_number(to, text, t->of[i / SUSTAINED][i % SUSTAINED]);
+        json_number(to, text, t->value[i / SUSTAINED][i % SUSTAINED]);
     }
     fprintf(to, "}\n");
 }

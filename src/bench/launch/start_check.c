@@ -1,5 +1,5 @@
 /* Comparison of the launcher's variables, of MPI, and of programs. */
-#include "bench/launch/truth.h"
+#include "bench/launch/start_check.h"
 #include "base/build_info.h"
 #include "machine/watch/launcher.h"
 #include "machine/world.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void truth_program(char hex[SHA256_HEX])
+void start_program_sha256(char hex[SHA256_HEX])
 {
     char piece[1 << 16];
     FILE *binary = fopen("/proc/self/exe", "rb");
@@ -31,48 +31,48 @@ static bool is_srun_without_pmi(void)
     return getenv("SLURM_PROCID") && tasks && atoi(tasks) > 1;
 }
 
-static void say_without_pmi(char sentence[TRUTH_SENTENCE])
+static void write_without_pmi(char sentence[START_SENTENCE])
 {
-    snprintf(sentence, TRUTH_SENTENCE,
+    snprintf(sentence, START_SENTENCE,
              "xgsw: srun started %s processes without PMI, so each is alone: srun --mpi=pmix (srun --mpi=list names "
              "what this Slurm has), or the mpirun of %s",
              getenv("SLURM_STEP_NUM_TASKS"), build_mpi);
 }
 
 /* Other MPIs than Open MPI may get the ranks from Slurm without PMI. */
-bool truth_lacks_pmi(char sentence[TRUTH_SENTENCE])
+bool start_lacks_pmi(char sentence[START_SENTENCE])
 {
     if (strncmp(build_mpi, "Open MPI", 8) != 0 || !is_srun_without_pmi()) return false;
-    say_without_pmi(sentence);
+    write_without_pmi(sentence);
     return true;
 }
 
-/* Returns the number of ranks that the launcher started, or those of this node, or 0 if unknown. In a heterogeneous
- * job, Slurm's variables describe one component only. */
-static int ranks_promised(void)
+/* Returns the number of ranks that the launcher started, or those of this node if only they are known; 0 if unknown. In
+ * a heterogeneous job, Slurm's variables describe one component only. */
+static int launched_ranks(void)
 {
     launch_place here = launch_here();
-    bool part = getenv("SLURM_HET_SIZE") || getenv("SLURM_PACK_SIZE");
-    if (here.ranks > 0) return part ? 0 : here.ranks;
+    bool component = getenv("SLURM_HET_SIZE") || getenv("SLURM_PACK_SIZE");
+    if (here.ranks > 0) return component ? 0 : here.ranks;
     return here.locals > 1 && world_ranks() == 1 ? here.locals : 0;
 }
 
 /* With the launcher of another MPI, every process has a world of one rank, and each would pass alone. */
-bool truth_is_torn(char sentence[TRUTH_SENTENCE])
+bool start_is_split(char sentence[START_SENTENCE])
 {
-    int promised = ranks_promised();
-    if (promised == 0 || promised == world_ranks()) return false;
-    if (world_ranks() == 1 && is_srun_without_pmi()) say_without_pmi(sentence);
+    int launched = launched_ranks();
+    if (launched == 0 || launched == world_ranks()) return false;
+    if (world_ranks() == 1 && is_srun_without_pmi()) write_without_pmi(sentence);
     else if (world_ranks() == 1)
-        snprintf(sentence, TRUTH_SENTENCE,
+        snprintf(sentence, START_SENTENCE,
                  "xgsw: %d ranks were started, but each is alone: start them with the mpirun of %s (one rank: mpirun "
                  "-np 1)",
-                 promised, build_mpi);
+                 launched, build_mpi);
     else
-        snprintf(sentence, TRUTH_SENTENCE,
+        snprintf(sentence, START_SENTENCE,
                  "xgsw: the launcher reports %d ranks, but MPI connects %d: start all of them at once, "
                  "with the mpirun of %s",
-                 promised, world_ranks(), build_mpi);
+                 launched, world_ranks(), build_mpi);
     return true;
 }
 
@@ -88,7 +88,7 @@ static void describe_program(identity *own)
 {
     char hex[SHA256_HEX];
     sha256 s;
-    truth_program(hex);
+    start_program_sha256(hex);
     sha256_open(&s);
     sha256_add(&s, hex, strlen(hex));
     sha256_add(&s, build_commit, strlen(build_commit));
@@ -114,7 +114,7 @@ static void describe_arguments(identity *own, int argc, char **argv)
     if (argc < 2) snprintf(own->shown[ARGUMENTS], SHOWN, "none");
 }
 
-bool truth_differs(int argc, char **argv, char sentence[TRUTH_SENTENCE])
+bool start_programs_differ(int argc, char **argv, char sentence[START_SENTENCE])
 {
     static const char *const words[TRAITS][2] = { { "runs another program", "start one file on all ranks" },
                                                   { "has other arguments", "give all ranks the same" } };
@@ -127,8 +127,8 @@ bool truth_differs(int argc, char **argv, char sentence[TRUTH_SENTENCE])
     sentence[0] = 0;
     for (int t = 0; t < TRAITS && !sentence[0]; t++)
         if (strcmp(own.digest[t], first.digest[t]) != 0)
-            snprintf(sentence, TRUTH_SENTENCE, "xgsw: rank %d on %s %s than rank 0 on %s: %s; not %s: %s", world_rank(),
+            snprintf(sentence, START_SENTENCE, "xgsw: rank %d on %s %s than rank 0 on %s: %s; not %s: %s", world_rank(),
                      own.host, words[t][0], first.host, own.shown[t], first.shown[t], words[t][1]);
-    world_hear(sentence, TRUTH_SENTENCE);
+    world_hear(sentence, START_SENTENCE);
     return sentence[0] != 0;
 }
