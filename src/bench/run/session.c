@@ -122,14 +122,14 @@ static final_counts run_cases(const deck *d, const run_state *state, bool strict
 static bool open_sinks(sinks *s, record_place *place, run_source *run)
 {
     char why[2048];
-    if (!place_take(place, run->deck->item[0].record, why, sizeof why)) {
+    if (!place_reserve(place, run->deck->item[0].record, why, sizeof why)) {
         fprintf(stderr, "%s: record: %s; give record = PATH of another file, or record = none\n", run->deck_name, why);
         return false;
     }
     run->place = place;
     run->provenance = provenance_open(run);
     if (sinks_open(s, run)) return true;
-    place_forget_journal(place);
+    place_delete_journal(place);
     return false;
 }
 
@@ -210,7 +210,7 @@ int session_run(const session *s, const deck *d)
         world_broadcast(&status, sizeof status, 0);
     } else sinks_close(&state.sinks, NULL);
     provenance_close(run.provenance);
-    place_leave(&place);
+    place_close(&place);
     free(e.hosts);
     free(e.switches);
     return status;
