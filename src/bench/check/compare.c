@@ -150,9 +150,9 @@ worst_row compare_losses(const trainer *t, const reference *r, int step)
     int64_t *sequence = allocate(n, sizeof *sequence, "comparing losses");
     worst_row worst = { -1.0, 0, 0 };
     for (int64_t i = 0; i < n; i++) sequence[i] = reference_sequence(r, i);
-    tensor held = holds_losses(t) ? machine_view(t->machine, t->stage.loss) : tensor_none();
-    reference_sum_losses(r, sequence, held.data, holds_losses(t) ? n : 0, loss);
-    if (holds_losses(t)) machine_view_end(t->machine, &held);
+    tensor view = holds_losses(t) ? machine_view(t->machine, t->stage.loss) : tensor_none();
+    reference_sum_losses(r, sequence, view.data, holds_losses(t) ? n : 0, loss);
+    if (holds_losses(t)) machine_view_end(t->machine, &view);
     for (int64_t i = 0; holds_losses(t) && t->mesh->at[AXIS_CONTEXT] == 0 && i < n; i++) {
         double target = r->loss[step * n + i], ratio = magnitude((loss[i] - target) / target);
         if (ratio > worst.r) worst = (worst_row){ ratio, (int)sequence[i], world_rank() };
