@@ -42,7 +42,7 @@ int main(void)
     char reason[4096];
     void *journal;
     unsigned char *memory = malloc(MEMORY);
-    if (!memory || !place_take(&place, "journal-bench.h5", reason, sizeof reason)) return puts("no journal"), 1;
+    if (!memory || !place_reserve(&place, "journal-bench.h5", reason, sizeof reason)) return puts("no journal"), 1;
     run.provenance = provenance_open(&run);
     if (!journal_sink.open(&journal, &run, reason, sizeof reason)) return puts(reason), 1;
     case_result r;
@@ -50,6 +50,6 @@ int main(void)
     double begin = clock_seconds(), spent = journal_seconds(journal, &r, memory), all = clock_seconds() - begin;
     printf("journal    %.1f us a step, %.4f %% of %d steps of %.0f ms\n", 1e6 * spent / STEPS, 100.0 * spent / all,
            STEPS, 1e3 * STEP_SECONDS);
-    place_forget_journal(&place);
+    place_delete_journal(&place);
     return spent / all < MOST ? 0 : 1;
 }

@@ -42,134 +42,134 @@ typedef struct {
     int step;
     bool weights; /* compares weights too */
     check_limits limits, *found;
-} held_step;
+} step_comparison;
 
-static double *part_of(check_result *c, check_measure m)
+static double *ratio_in(check_result *c, check_measure m)
 {
-    double *const part[] = {
+    double *const ratio[] = {
         &c->loss,  &c->loss,    &c->gradient_first, &c->gradient_fourth, &c->gradient_first, &c->gradient_fourth,
         &c->along, &c->weights, &c->routing,        &c->routing,         &c->scales,         &c->scales
     };
-    return part[m];
+    return ratio[m];
 }
 
-static void note(check_result *c, double *part, double scaled, const char *what, const char *of, int step, int rank)
+static void keep_worst(check_result *c, double *ratio, double scaled, const char *what, const char *name, int step,
+                       int rank)
 {
-    if (scaled > *part) *part = scaled;
+    if (scaled > *ratio) *ratio = scaled;
     if (!(scaled > c->residual)) return;
     c->residual = scaled;
     c->worst_rank = rank;
-    snprintf(c->worst, sizeof c->worst, "%s of %s at step %d, largest on rank %d", what, of, step, rank);
+    snprintf(c->worst, sizeof c->worst, "%s of %s at step %d, largest on rank %d", what, name, step, rank);
 }
 
-static void hold(const held_step *h, check_measure m, worst_row w, const char *what, const char *of)
+static void judge(const step_comparison *s, check_measure m, worst_row w, const char *what, const char *name)
 {
-    if (w.r > h->found->of[m]) h->found->of[m] = w.r;
-    note(h->result, part_of(h->result, m), CHECK_THRESHOLD * w.r / h->limits.of[m], what, of, h->step, w.rank);
+    if (w.r > s->found->of[m]) s->found->of[m] = w.r;
+    keep_worst(s->result, ratio_in(s->result, m), CHECK_THRESHOLD * w.r / s->limits.of[m], what, name, s->step, w.rank);
 }
 
-static void hold_losses(const held_step *h)
+static void judge_losses(const step_comparison *s)
 {
     char sequence[32];
-    check_measure m = h->step == 0 ? CHECK_LOSS_FIRST : CHECK_LOSS_LATER;
-    worst_row w = compare_losses(h->t, h->r, h->step), mean = compare_mean_loss(h->t, h->r, h->step);
+    check_measure m = s->step == 0 ? CHECK_LOSS_FIRST : CHECK_LOSS_LATER;
+    worst_row w = compare_losses(s->t, s->r, s->step), mean = compare_mean_loss(s->t, s->r, s->step);
     snprintf(sequence, sizeof sequence, "sequence %d", w.row);
-    hold(h, m, w, "loss", sequence);
-    hold(h, m, mean, "loss", "the step, as reported");
+    judge(s, m, w, "loss", sequence);
+    judge(s, m, mean, "loss", "the step, as reported");
 }
 
-static void hold_row(const held_step *h, check_measure m, worst_row w, const char *what)
+static void judge_row(const step_comparison *s, check_measure m, worst_row w, const char *what)
 {
-    hold(h, m, w, what, h->r->name[w.row]);
+    judge(s, m, w, what, s->r->name[w.row]);
 }
 
-/* The limit of the last step also holds for the norms of the steps between. */
-static void hold_to_reference(const held_step *h)
+/* The norms of all steps after the first have the limit of the last step. */
+static void judge_training(const step_comparison *s)
 {
-    const reference *r = h->r;
-    bool first = h->step == 0, last = h->step == CHECK_STEPS - 1;
+    const reference *r = s->r;
+    bool first = s->step == 0, last = s->step == CHECK_STEPS - 1;
     check_measure gradient = first ? CHECK_GRADIENT_FIRST : CHECK_GRADIENT_FOURTH;
     check_measure norm = first ? CHECK_NORM_FIRST : CHECK_NORM_FOURTH;
-    hold_losses(h);
-    hold(h, norm, compare_norm(h->t, r, h->step), "norm", "the gradient, as reported");
+    judge_losses(s);
+    judge(s, norm, compare_norm(s->t, r, s->step), "norm", "the gradient, as reported");
     if (first || last)
-        hold_row(h, gradient, compare_rows(h->t, r, COMPARE_GRADIENT, r->gradient[last], NULL), "gradient");
-    if (first && h->limits.along > 0.0)
-        hold_row(h, CHECK_ALONG, compare_rows(h->t, r, COMPARE_ALONG, r->gradient[0], NULL), "part along the gradient");
-    if (last && h->weights)
-        hold_row(h, CHECK_WEIGHTS, compare_rows(h->t, r, COMPARE_WEIGHT, r->weight, r->first_weight), "weights");
+        judge_row(s, gradient, compare_rows(s->t, r, COMPARE_GRADIENT, r->gradient[last], NULL), "gradient");
+    if (first && s->limits.along > 0.0)
+        judge_row(s, CHECK_ALONG, compare_rows(s->t, r, COMPARE_ALONG, r->gradient[0], NULL),
+                  "part along the gradient");
+    if (last && s->weights)
+        judge_row(s, CHECK_WEIGHTS, compare_rows(s->t, r, COMPARE_WEIGHT, r->weight, r->first_weight), "weights");
 }
 
-/* Two cases exclude the weights of the FP32 reference. Adam's first steps follow the signs of gradients, and FP8
- * changes these. A BF16 weight without a master moves by whole units in its last place; in a deep check model many do
- * not move at all (r up to 0.8). The BF16 reference rounds as the run does. */
+/* In two cases the weights are not compared with the FP32 reference. In FP8, the signs of gradients change, and Adam's
+ * first steps follow these signs. BF16 weights without a master change by whole units in the last place, and many in a
+ * deep check model do not change at all (r up to 0.8). */
 static bool measures_weights(const check *k, int which)
 {
     storage_rule kept = storage_of(&k->given);
     return which == 0 || (!k->scales && (kept.weight == KEPT_FP32 || kept.master == KEPT_FP32));
 }
 
-/* Compares the step's figures of experts with the sum over the references, because each of these counts only its own
- * sequences. */
-static void hold_reports(const held_step *h)
+/* Compares reported loads, drops and balance loss with the sum over ranks, each of which computes some sequences. */
+static void judge_expert_figures(const step_comparison *s)
 {
-    const model_shape *m = &h->r->given.model;
+    const model_shape *m = &s->r->given.model;
     int64_t n = 1 + 2 * m->layers * m->experts, wrong = 0;
     double *sum = reference_doubles(n);
-    memcpy(sum, trainer_routed_figures(&h->r->trainer, h->step), (size_t)n * sizeof *sum);
+    memcpy(sum, trainer_routed_figures(&s->r->trainer, s->step), (size_t)n * sizeof *sum);
     world_sum(sum, n);
-    const double *said = h->t ? trainer_routed_figures(h->t, h->step) : sum;
-    for (int64_t i = 1; i < n; i++) wrong += said[i] != sum[i];
-    worst_row loads = compare_largest((double)wrong), balance = compare_largest(fabs(said[0] / sum[0] - 1.0));
+    const double *reported = s->t ? trainer_routed_figures(s->t, s->step) : sum;
+    for (int64_t i = 1; i < n; i++) wrong += reported[i] != sum[i];
+    worst_row loads = compare_largest((double)wrong), balance = compare_largest(fabs(reported[0] / sum[0] - 1.0));
     free(sum);
-    note(h->result, &h->result->routing, CHECK_THRESHOLD * loads.r, "loads and drops", "the step, as reported", h->step,
-         loads.rank);
-    hold(h, CHECK_BALANCE, balance, "balance loss", "the step, as reported");
+    keep_worst(s->result, &s->result->routing, CHECK_THRESHOLD * loads.r, "loads and drops", "the step, as reported",
+               s->step, loads.rank);
+    judge(s, CHECK_BALANCE, balance, "balance loss", "the step, as reported");
 }
 
-/* The reference takes the choices of the run. By its own logits it may choose otherwise only where two logits are
- * nearly equal. */
-static void hold_routing(const held_step *h)
+/* The reference uses the run's choices. Its own logits may favor another expert only if the difference is small. */
+static void judge_routing(const step_comparison *s)
 {
-    routing_flips f = routing_compare(&h->r->trainer);
+    routing_flips f = routing_compare(&s->r->trainer);
     double flips = (double)f.flips;
     worst_row margin = compare_largest(f.margin);
     world_sum(&flips, 1);
-    h->result->flips += (int64_t)flips;
-    h->result->margin = fmax(h->result->margin, margin.r);
-    hold(h, CHECK_MARGIN, margin, "choices of experts", "the routers, by the references' logits");
-    hold_reports(h);
+    s->result->flips += (int64_t)flips;
+    s->result->margin = fmax(s->result->margin, margin.r);
+    judge(s, CHECK_MARGIN, margin, "choices of experts", "the routers, by the references' logits");
+    judge_expert_figures(s);
 }
 
 static check_limits limits_of(const check *k, int which) { return check_limits_of(&k->given, which == 1); }
 
-static void hold_step(check_result *c, check *k, const trainer *t, int step)
+static void judge_step(check_result *c, check *k, const trainer *t, int step)
 {
     for (int i = 0; i < k->references; i++) {
-        held_step h = { .result = c,
-                        .r = &k->reference[i],
-                        .t = t,
-                        .step = step,
-                        .weights = measures_weights(k, i),
-                        .found = &k->found[i],
-                        .limits = limits_of(k, i) };
-        hold_to_reference(&h);
-        if (k->routes) hold_routing(&h);
+        step_comparison s = { .result = c,
+                              .r = &k->reference[i],
+                              .t = t,
+                              .step = step,
+                              .weights = measures_weights(k, i),
+                              .found = &k->found[i],
+                              .limits = limits_of(k, i) };
+        judge_training(&s);
+        if (k->routes) judge_routing(&s);
     }
 }
 
 /* Compares the run's scales with the reference's, then gives them to the reference. */
-static void hold_scales(check_result *c, check *k, const run_scales *of, int step)
+static void judge_scales(check_result *c, check *k, const run_scales *scales, int step)
 {
     char name[64];
     reference *r = &k->reference[0];
-    held_step h = { .result = c, .step = step, .found = &k->found[0], .limits = limits_of(k, 0) };
-    scale_difference d = scaling_give(&r->trainer, of->scale);
+    step_comparison s = { .result = c, .step = step, .found = &k->found[0], .limits = limits_of(k, 0) };
+    scale_difference d = scaling_give(&r->trainer, scales->scale);
     worst_row w = { .r = d.distance };
     c->scale_flips += d.flips;
-    note(c, &c->scales, CHECK_THRESHOLD * (double)of->unlike, "scales", "FP8, on ranks", step, 0);
-    hold(&h, step ? CHECK_SCALE_LATER : CHECK_SCALE_FIRST, w, "scale",
-         scaling_name(&r->given, d.tensor, name, sizeof name));
+    keep_worst(c, &c->scales, CHECK_THRESHOLD * (double)scales->differing_ranks, "scales", "FP8, on ranks", step, 0);
+    judge(&s, step ? CHECK_SCALE_LATER : CHECK_SCALE_FIRST, w, "scale",
+          scaling_name(&r->given, d.tensor, name, sizeof name));
 }
 
 static void open_references(check *k, const trainer *t)
@@ -179,15 +179,15 @@ static void open_references(check *k, const trainer *t)
     free(choices);
 }
 
-static void step_references(check_result *c, check *k, const trainer *t, const run_scales *of, int step)
+static void step_references(check_result *c, check *k, const trainer *t, const run_scales *scales, int step)
 {
     if (k->routes) routing_give(t, k->reference, k->references);
-    if (fp8_delays(&k->given)) hold_scales(c, k, of, step);
+    if (fp8_delays(&k->given)) judge_scales(c, k, scales, step);
     else if (k->scales) scaling_give_current(t, &k->given, &k->reference[0].trainer);
     for (int i = 0; i < k->references; i++) reference_step(&k->reference[i], step);
 }
 
-/* Results of one run: losses and norms as reported, and a digest of this rank's weights. */
+/* Results of one run: reported losses and norms, and a digest of this rank's weights. */
 typedef struct {
     double loss[CHECK_STEPS], norm[CHECK_STEPS];
     uint64_t weights;
@@ -195,30 +195,29 @@ typedef struct {
 
 static outcome outcome_of(const trainer *t)
 {
-    outcome left = { .weights = 0 };
+    outcome result = { .weights = 0 };
     for (int step = 0; t && step < CHECK_STEPS; step++) {
         step_report s = trainer_report(t, step);
-        left.loss[step] = s.scalar[SCALAR_LOSS];
-        left.norm[step] = s.scalar[SCALAR_NORM];
+        result.loss[step] = s.scalar[SCALAR_LOSS];
+        result.norm[step] = s.scalar[SCALAR_NORM];
     }
-    if (t) left.weights = compare_digest(t);
-    return left;
+    if (t) result.weights = compare_digest(t);
+    return result;
 }
 
-/* Collects the results of the run on this rank and frees the trainer. */
 static outcome end_run(check_result *c, const check *k, trainer *t, machine_findings *found)
 {
-    outcome left = outcome_of(t);
-    if (!t) return left;
+    outcome result = outcome_of(t);
+    if (!t) return result;
     c->faults += prove_faults(t->machine);
     fault_struck(&k->given, t->machine, c->struck);
     findings_add(found, t->machine, &found->shadow);
     trainer_dismantle(t);
-    return left;
+    return result;
 }
 
-/* Trains as the timed steps do, with overlapping queues. The references advance step by step with the run, because they
- * take its choices of experts and its FP8 scales. */
+/* Trains with overlapping queues, like the timed steps. The references advance step by step with the run, because they
+ * use its choices of experts and its FP8 scales. */
 static outcome run_overlapping(check *k, const trainer_options *o, check_result *c, machine_findings *found)
 {
     trainer own, *t = k->mesh.takes_part ? &own : NULL;
@@ -229,19 +228,19 @@ static outcome run_overlapping(check *k, const trainer_options *o, check_result 
     machine_agree(o->machine.kind);
     open_references(k, t);
     for (int step = 0; step < CHECK_STEPS; step++) {
-        run_scales of = fp8_delays(&k->given) ? scaling_of_run(t, &k->given) : (run_scales){ 0 };
+        run_scales scales = fp8_delays(&k->given) ? scaling_of_run(t, &k->given) : (run_scales){ 0 };
         if (t) mark_sync(trainer_step(t));
         if (t && step == CHECK_STEPS - 1) machine_sync(t->machine);
-        step_references(c, k, t, &of, step);
-        hold_step(c, k, t, step);
-        free(of.scale);
+        step_references(c, k, t, &scales, step);
+        judge_step(c, k, t, step);
+        free(scales.scale);
     }
     for (int i = 0; i < k->references; i++) reference_end(&k->reference[i]);
     return end_run(c, k, t, found);
 }
 
-/* Trains again, with every operation and every transfer checked. On a machine that is not deterministic, this run is
- * compared with the references instead of with the first run, unless they took choices or scales of the first run. */
+/* Trains again, and checks every operation and transfer. If the machine is not deterministic, compares this run with
+ * the references instead of the first run, unless they used choices or scales of the first run. */
 static outcome run_observed(check *k, const trainer_options *o, bool repeats, check_result *c, machine_findings *found)
 {
     trainer own, *t = k->mesh.takes_part ? &own : NULL;
@@ -256,7 +255,7 @@ static outcome run_observed(check *k, const trainer_options *o, bool repeats, ch
         if (t) trainer_step(t);
         if (t) machine_sync(t->machine);
         if (t) prove_judge_sums(t->machine);
-        if (!repeats && !k->routes && !k->scales) hold_step(c, k, t, step);
+        if (!repeats && !k->routes && !k->scales) judge_step(c, k, t, step);
     }
     delivery_report d = prove_judge_transfers(t ? t->machine : NULL);
     c->transfers = d.transfers;
@@ -266,10 +265,10 @@ static outcome run_observed(check *k, const trainer_options *o, bool repeats, ch
     return end_run(c, k, t, found);
 }
 
-static uint64_t digest_of(const outcome *left)
+static uint64_t digest_of(const outcome *result)
 {
-    uint64_t sum = 0, word[sizeof *left / sizeof(uint64_t)];
-    memcpy(word, left, sizeof word);
+    uint64_t sum = 0, word[sizeof *result / sizeof(uint64_t)];
+    memcpy(word, result, sizeof word);
     for (size_t i = 0; i < sizeof word / sizeof *word; i++)
         sum += digest_element((uint64_t)world_rank(), (int64_t)i, word[i]);
     world_sum_words(&sum, 1);
@@ -292,10 +291,10 @@ static void compare_runs(check_result *c, const outcome *first, const outcome *s
     c->difference_rank = rank;
 }
 
-check_result check_run(check *k, const machine_options *on, machine_findings *found)
+check_result check_run(check *k, const machine_options *options, machine_findings *found)
 {
-    trainer_options o = { .machine = *on, .fault = fault_agreed(&k->given, &k->share) };
-    bool repeats = on->kind == MACHINE_HOST || on->tuning.deterministic;
+    trainer_options o = { .machine = *options, .fault = fault_agreed(&k->given, &k->share) };
+    bool repeats = options->kind == MACHINE_HOST || options->tuning.deterministic;
     check_result c = { .done = true };
     double begin = clock_seconds();
     memset(k->found, 0, sizeof k->found);

@@ -18,13 +18,13 @@ typedef enum {
     CHECK_LOSS_LATER,
     CHECK_GRADIENT_FIRST,
     CHECK_GRADIENT_FOURTH,
-    CHECK_NORM_FIRST, /* gradient norm as reported */
+    CHECK_NORM_FIRST, /* reported gradient norm */
     CHECK_NORM_FOURTH,
-    CHECK_ALONG, /* COMPARE_ALONG of the first step's gradients; FP8 only, against the FP8 reference */
+    CHECK_ALONG, /* COMPARE_ALONG of the first step's gradients, with the FP8 reference; FP8 only */
     CHECK_WEIGHTS,
     CHECK_BALANCE,     /* balance loss of a mixture of experts */
     CHECK_MARGIN,      /* difference of router logits, not a ratio */
-    CHECK_SCALE_FIRST, /* distance of FP8 scales (bench/check/scaling.h) */
+    CHECK_SCALE_FIRST, /* distance of FP8 scales (scaling.h) */
     CHECK_SCALE_LATER,
     CHECK_MEASURES
 } check_measure;
@@ -35,8 +35,8 @@ typedef union {
             balance, margin, scale_first, scale_later;
     };
 } check_limits;
-/* Returns the limits of check model c against the reference of its precision, or against the FP32 reference. A limit of
- * 0 means that the quantity is not compared. */
+/* Returns the limits for check model c and the reference in its precision, or in FP32. Quantities with limit 0 are not
+ * compared. */
 check_limits check_limits_of(const bench_case *c, bool against_fp32);
 
 typedef struct {
@@ -47,12 +47,12 @@ typedef struct {
     reference reference[2]; /* in the same precision; in FP32 if the case is not FP32 */
     check_limits found[2];  /* largest ratios to each reference, not scaled */
     mesh mesh;
-    measure share; /* of this rank; empty if it takes no part */
+    measure share; /* this rank's; empty if it takes no part */
 } check;
 
 /* Lay out the check model of c, and free it. Collective over the world. */
 void check_open(check *k, const bench_case *c);
 void check_close(check *k);
-/* Trains the check model twice: as the timed steps run, then observed. Compares both. Adds the findings of the machines
- * to `found`. Call it once after each check_open. Collective over the world. */
-check_result check_run(check *k, const machine_options *on, machine_findings *found);
+/* Trains the check model twice: with overlapping queues like the timed steps, then with every operation and transfer
+ * checked. Adds the machines' findings to `found`. Call it once after check_open. Collective over the world. */
+check_result check_run(check *k, const machine_options *options, machine_findings *found);

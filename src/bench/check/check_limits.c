@@ -4,24 +4,23 @@
 
 enum { CALIBRATED_LAYERS = 7 };
 /* Weights that do not move at all have r = 1. */
-static const double MOST_OF_WEIGHTS = 0.9;
+static const double LARGEST_WEIGHT_LIMIT = 0.9;
 
-/* Scales limits with the square root of the layers: each layer rounds the residual stream to BF16 twice, and the
- * roundings are independent. With this, 180 healthy models of 6 to 64 layers (TP2 PP2, up to 32 chunks) stay below 0.61
- * of every limit. */
-static check_limits deepened(check_limits limits, int64_t layers)
+/* Limits grow with the square root of the layers, because each layer rounds the residual stream to BF16 twice, and the
+ * roundings are independent. 180 healthy models of 6 to 64 layers (TP2 PP2, up to 32 chunks) reach at most 0.61 of a
+ * limit. */
+static check_limits scaled_with_layers(check_limits limits, int64_t layers)
 {
     double factor = sqrt(fmax(1.0, (double)layers / CALIBRATED_LAYERS));
     for (int m = 0; m < CHECK_MEASURES; m++) limits.of[m] *= factor;
-    limits.weights = fmin(limits.weights, MOST_OF_WEIGHTS);
+    limits.weights = fmin(limits.weights, LARGEST_WEIGHT_LIMIT);
     return limits;
 }
 
-/* Loss: relative difference, of each sequence and of the step. Gradients: r (compare.h). Norm: relative difference; on
- * GPUs the limit of the gradients replaces this one. Weights: r relative to the change in four steps. Balance loss of
- * experts: relative difference. Margin: difference of logits where the reference chooses another expert. The comment
- * after each limit is the largest value of healthy checks (validation/measured/calibration-host.txt has the latest). A
- * limit is at least 1.5 times that value, except for the weights in FP8. */
+/* Losses, norms and the balance loss have limits of the relative difference. Gradients and weights have limits of r
+ * (compare.h). The margin is a difference of logits. On GPUs the limit of the gradients replaces that of the norm. The
+ * comment after each limit is the largest value in healthy checks (latest: validation/measured/calibration-host.txt).
+ * A limit is at least 1.5 times that value, except for the weights in FP8. */
 static const check_limits fp32 = {
     .loss_first = 1e-6,        /* 1.5e-8: enough for several hundred layers */
     .loss_later = 2e-5,        /* 1.9e-6 */
@@ -43,9 +42,9 @@ static const check_limits bf16 = {
     .balance = 2e-3,           /* 4.0e-4 */
     .margin = 1e-1,            /* 3.2e-2 */
 };
-/* An FP8 value changes where BF16 differs in its last place, so two layouts differ as much as FP8 differs from FP32.
- * Scales differ as amaxes do, by one element of a BF16 gradient; exact scales show this difference. The distance of a
- * factor of two (scaling.h) is at most 0.41, so a deep model may have it at any tensor after the first step. */
+/* A difference in the last place of a BF16 value can change its FP8 value, so two layouts differ as much as FP8 and
+ * FP32 do. The amax of a gradient is one BF16 value, and the scale differs as much as this value. If scales that are
+ * powers of two differ, their distance (scaling.h) is at most 0.41; after the first step a deep model may reach it. */
 static const check_limits fp8 = {
     .loss_first = 4e-3,      /* 1.7e-3 */
     .loss_later = 1e-2,      /* 4.8e-3 */
@@ -83,11 +82,11 @@ static const check_limits bf16_against_fp32 = {
 
 /* Limits of the first step on the host against the reference of the same precision, with one tensor rank and with
  * several. The reference rounds where the run does (parallel/imitation.h). Differences come from the order of FP32
- * sums, and in BF16 from how often the sum of gradients over microbatches and ranks is rounded. oneDNN's order of sums
- * depends on the number of rows of a product, and context ranks share the rows. So with context ranks a BF16 or FP8
- * value changes in about one check of a hundred. If a healthy check used more than two thirds of a limit, the limit was
- * set to three times that value. The comments give the largest values of healthy checks with AVX2: loss, gradient, norm
- * and, in FP8, the component along the gradient. */
+ * sums, and in BF16 from the number of roundings in the sum of gradients over microbatches and ranks. oneDNN's order of
+ * sums depends on the number of rows of a product, and context ranks share the rows. So with context ranks a BF16 or
+ * FP8 value changes in about one check of a hundred. If a healthy check exceeds two thirds of a limit, set the limit to
+ * three times the value of that check. The comments give the largest values of healthy checks with AVX2: loss,
+ * gradient, norm and, in FP8, the component along the gradient. */
 static const check_limits first_step[2][2] = {
     {
         /* BF16 */
@@ -111,19 +110,18 @@ static void set_first_step(check_limits *limits, const check_limits *first)
     limits->along = first->along;
 }
 
-/* The tight limits of the first step hold on the host only, because a GPU sums in another order than the reference. The
- * GPU emulator tests GPU code and has the limits of a GPU. With one tensor rank, the tight limits do not grow with the
- * number of layers. */
+/* The limits of first_step apply only on the host, because a GPU adds in another order than the reference. The GPU
+ * emulator has the limits of a GPU. With one tensor rank, these limits do not grow with the number of layers. */
 check_limits check_limits_of(const bench_case *c, bool against_fp32)
 {
     static const check_limits *const tables[2][2] = { { &bf16, &bf16_against_fp32 }, { &fp8, &fp8_against_fp32 } };
-    bool codes = c->precision == PRECISION_FP8, several = c->layout.degree[AXIS_TENSOR] > 1;
+    bool is_fp8 = c->precision == PRECISION_FP8, several = c->layout.degree[AXIS_TENSOR] > 1;
     bool host = c->backend == BACKEND_HOST && can_be_imitated(c), tight = host && !against_fp32;
     if (c->precision == PRECISION_FP32) return fp32;
-    check_limits limits = *tables[codes][against_fp32];
+    check_limits limits = *tables[is_fp8][against_fp32];
     if (!host) limits.norm_first = limits.gradient_first, limits.norm_fourth = limits.gradient_fourth;
-    if (tight && several) set_first_step(&limits, &first_step[codes][several]);
-    limits = deepened(limits, c->model.layers);
-    if (tight && !several) set_first_step(&limits, &first_step[codes][several]);
+    if (tight && several) set_first_step(&limits, &first_step[is_fp8][several]);
+    limits = scaled_with_layers(limits, c->model.layers);
+    if (tight && !several) set_first_step(&limits, &first_step[is_fp8][several]);
     return limits;
 }

@@ -18,8 +18,8 @@ static tensor own_view(const trainer *t, const param *p, compared what, fragment
     return machine_view(t->machine, param_view(p, f, owned, b->shard_first));
 }
 
-/* Sums over a part of a row. error: of (x - target)^2, or for COMPARE_ALONG of (x - target) (target - start). change:
- * of (target - start)^2. Padding must be zero and does not count as an element. */
+/* Sums over elements of a row. error: sum of (x - target)^2, or of (x - target) (target - start) for COMPARE_ALONG.
+ * change: sum of (target - start)^2. Padding must be zero and does not count as an element. */
 typedef struct {
     double error, change;
     int64_t elements;
@@ -41,9 +41,9 @@ static row_sums own_sums(const trainer *t, int i, compared what, const double *t
     for (param_run r = { 0 }; param_next_run(p, f, &r);)
         for (int64_t k = 0; k < r.count; k++) {
             bool padding = r.logical < 0;
-            double want = padding ? 0.0 : target[r.logical + k];
-            double change = padding || !start ? want : want - start[r.logical + k];
-            double error = bounded(tensor_value(&x, r.local + k - f.first) - want);
+            double expected = padding ? 0.0 : target[r.logical + k];
+            double change = padding || !start ? expected : expected - start[r.logical + k];
+            double error = bounded(tensor_value(&x, r.local + k - f.first) - expected);
             total.error += error * (what == COMPARE_ALONG ? change : error);
             total.change += change * change;
             total.elements += !padding;
@@ -99,7 +99,7 @@ static worst_row worst_of(const double *own, double *largest, int rows)
 
 worst_row compare_rows(const trainer *t, const reference *r, compared what, const double *target, const double *start)
 {
-    double *own = reference_doubles(4 * r->rows), *shared = own + r->rows, *square = shared + r->rows,
+    double *own = reference_doubles(4 * r->rows), *whole_error = own + r->rows, *square = whole_error + r->rows,
            *largest = square + r->rows;
     double unit = 1e-3 * reference_squares(r, target, start, square);
     for (int i = 0; i < rows_held(t); i++) {
@@ -108,12 +108,12 @@ worst_row compare_rows(const trainer *t, const reference *r, compared what, cons
         if (rule.zero_gradient || (what == COMPARE_WEIGHT && rule.small_gradient)) continue;
         row_sums s = own_sums(t, i, what, target + r->base[row], start ? start + r->base[row] : NULL);
         own[row] = ratio_of(what, s, unit);
-        shared[row] = s.error / bucket_replicas(&t->stage.params.buckets[t->stage.params.row[i].bucket]);
+        whole_error[row] = s.error / bucket_replicas(&t->stage.params.buckets[t->stage.params.row[i].bucket]);
     }
-    world_sum(shared, r->rows);
+    world_sum(whole_error, r->rows);
     worst_row worst = worst_of(own, largest, r->rows);
     for (int i = 0; i < r->rows; i++) {
-        double ratio = ratio_of(what, (row_sums){ shared[i], square[i], r->base[i + 1] - r->base[i] }, unit);
+        double ratio = ratio_of(what, (row_sums){ whole_error[i], square[i], r->base[i + 1] - r->base[i] }, unit);
         if (ratio > worst.r) worst.r = ratio, worst.row = i;
     }
     worst.rank = rank_of_largest(own[worst.row]);
@@ -137,7 +137,7 @@ uint64_t compare_digest(const trainer *t)
     return sum;
 }
 
-/* Context ranks each hold a part of every loss; the first of them compares the sum. */
+/* Each context rank holds a part of every loss. The first context rank compares the sum. */
 static bool holds_losses(const trainer *t)
 {
     return t && param_row(&t->stage.params, PARAM_HEAD, NO_LAYER) >= 0 && t->mesh->at[AXIS_TENSOR] == 0;
@@ -150,9 +150,9 @@ worst_row compare_losses(const trainer *t, const reference *r, int step)
     int64_t *sequence = allocate(n, sizeof *sequence, "comparing losses");
     worst_row worst = { -1.0, 0, 0 };
     for (int64_t i = 0; i < n; i++) sequence[i] = reference_sequence(r, i);
-    tensor held = holds_losses(t) ? machine_view(t->machine, t->stage.loss) : tensor_none();
-    reference_sum_losses(r, sequence, held.data, holds_losses(t) ? n : 0, loss);
-    if (holds_losses(t)) machine_view_end(t->machine, &held);
+    tensor view = holds_losses(t) ? machine_view(t->machine, t->stage.loss) : tensor_none();
+    reference_sum_losses(r, sequence, view.data, holds_losses(t) ? n : 0, loss);
+    if (holds_losses(t)) machine_view_end(t->machine, &view);
     for (int64_t i = 0; holds_losses(t) && t->mesh->at[AXIS_CONTEXT] == 0 && i < n; i++) {
         double target = r->loss[step * n + i], ratio = magnitude((loss[i] - target) / target);
         if (ratio > worst.r) worst = (worst_row){ ratio, (int)sequence[i], world_rank() };
@@ -164,9 +164,9 @@ worst_row compare_losses(const trainer *t, const reference *r, int step)
     return worst;
 }
 
-static worst_row compare_scalar(const trainer *t, int step, int scalar, double want)
+static worst_row compare_scalar(const trainer *t, int step, int scalar, double expected)
 {
-    return compare_largest(t ? magnitude(trainer_report(t, step).scalar[scalar] / want - 1.0) : -1.0);
+    return compare_largest(t ? magnitude(trainer_report(t, step).scalar[scalar] / expected - 1.0) : -1.0);
 }
 
 worst_row compare_mean_loss(const trainer *t, const reference *r, int step)

@@ -3,7 +3,7 @@
 #include "bench/check/reference.h"
 #include "train/trainer.h"
 
-/* The largest ratio, its parameter row (or sequence), and the rank whose own part of it differs most. */
+/* The largest ratio r, its parameter row or sequence, and the rank with the largest difference there. */
 typedef struct {
     double r;
     int row;
@@ -17,9 +17,9 @@ typedef struct {
  * that move nothing (plan/model/params.h) are skipped. target, start: [values] of r. start is zero if NULL. t is NULL
  * on a rank that takes no part. A result that is not finite counts as 1e100. Collective over the world.
  *
- * COMPARE_ALONG takes gradients, and the ratio |<x - target, target>| / (|target| + 1e-3 |whole target|)^2, if at least
- * ALONG_ELEMENTS elements are compared. Rounding errors of so many elements nearly cancel along the gradient; a
- * contribution that is missing or wrong does not. */
+ * COMPARE_ALONG compares gradients by another ratio, |<x - target, target>| / (|target| + 1e-3 |whole target|)^2, and
+ * skips parts with fewer than ALONG_ELEMENTS elements. Rounding errors of so many elements nearly cancel in the scalar
+ * product, but a missing or wrong contribution does not. */
 typedef enum { COMPARE_GRADIENT, COMPARE_ALONG, COMPARE_WEIGHT } compared;
 enum { ALONG_ELEMENTS = 2048 };
 worst_row compare_rows(const trainer *t, const reference *r, compared what, const double *target, const double *start);
@@ -34,5 +34,5 @@ worst_row compare_losses(const trainer *t, const reference *r, int step);
 /* Return the same for a step's mean loss and gradient norm as ranks report them. Collective over the world. */
 worst_row compare_mean_loss(const trainer *t, const reference *r, int step);
 worst_row compare_norm(const trainer *t, const reference *r, int step);
-/* Returns the largest of the ranks' values, and its rank. Not finite counts as 1e100. Collective over the world. */
+/* Returns the largest value of all ranks, and its rank. Not finite counts as 1e100. Collective over the world. */
 worst_row compare_largest(double own);

@@ -25,7 +25,7 @@ void conserved_read(conserved_steps *k, const trainer *t)
     for (int64_t i = 0; i < k->length; i++) to[i] += k->step[i];
 }
 
-static void close(conserved_steps *k)
+static void free_steps(conserved_steps *k)
 {
     if (!k) return;
     free(k->total);
@@ -42,50 +42,49 @@ typedef struct {
 typedef struct {
     const bucket *b;
     bucket_sum which;
-    conserved_sum of;
+    conserved_sum sum;
     int64_t slots;
 } judged_sum;
 
 static int64_t slice_elements(const judged_sum *s, int64_t slice)
 {
-    return slice_begin(s->of.elements, (int)slice + 1) - slice_begin(s->of.elements, (int)slice);
+    return slice_begin(s->sum.elements, (int)slice + 1) - slice_begin(s->sum.elements, (int)slice);
 }
 
-/* After an all_reduce every rank compares its own result; after a reduce_scatter one rank compares for all. */
-static bool compares(const judged_sum *s, int64_t slice)
+/* After an all_reduce each rank compares its own result. After a reduce_scatter the group's first rank compares. */
+static bool compares_here(const judged_sum *s, int64_t slice)
 {
-    return slice_elements(s, slice) > 0 && (!s->of.scatters || s->of.over->rank == 0);
+    return slice_elements(s, slice) > 0 && (!s->sum.scatters || s->sum.over->rank == 0);
 }
 
-static void count(judging *j, const judged_sum *s)
+static void count_comparisons(judging *j, const judged_sum *s)
 {
-    for (int i = 0; i < SUM_SLICES; i++) j->found->comparisons += compares(s, i) ? s->slots : 0;
+    for (int i = 0; i < SUM_SLICES; i++) j->found->comparisons += compares_here(s, i) ? s->slots : 0;
 }
 
-/* Returns sqrt(V), the unit of the limit. A result G = g_1 + ... + g_n has an error e in each element. The totals
- * differ by D = sum of s e, where the random signs s are independent of e. If |e| <= b and V = sum of b^2, then |D| may
- * be signed_sum_limit times sqrt(V). The rounding of D itself, in double, is negligible.
+/* Returns sqrt(V); the limit is signed_sum_limit times sqrt(V). The result G = g_1 + ... + g_n has an error e in each
+ * element. The totals differ by D = sum of s e, with random signs s. If |e| <= b for each element, V = sum of b^2 is a
+ * bound of the variance of D. The rounding of D itself, in double, is negligible.
  *
  * If the parts are added in FP32 and rounded once, b = h + (n - 1) 2^-24 sum of |g_r|. Here h is half a unit in the
  * last place of G: at most 2^-8 |G|, 2^-134 for subnormal BF16, and 0 for an FP32 result. Because (sum of |g_r|)^2 <= n
  * sum of g_r^2, the triangle inequality gives sqrt(V) <= 2^-8 |G| + 2^-134 sqrt(elements) + (n - 1) 2^-24 sqrt(n sum of
  * g_r^2), where |G| is the norm of G over the slice.
  *
- * If NCCL adds in a type of unit u, there are n - 1 roundings, each at most u times a partial sum over some ranks. Over
- * a slice, the squares of a partial sum add up to at most those of G if the ranks' gradients are alike, or to those of
- * all g_r if they are unrelated. Roundings are independent: V = (n - 1) u^2 max(sum of G^2, sum of g_r^2). */
+ * If NCCL adds in a type of unit u, there are n - 1 independent roundings, each at most u times a partial sum over some
+ * ranks. The squares of a partial sum add up to at most sum of G^2 if the ranks' gradients are similar, or to at most
+ * sum of g_r^2 if they are unrelated. So V = (n - 1) u^2 max(sum of G^2, sum of g_r^2). */
 static double limit_of(const judged_sum *s, double elements, double squares_before, double squares_after)
 {
-    bool bf16 = s->of.type == BF16;
-    double n = s->of.over->size, unit = bf16 ? 0x1p-8 : 0x1p-24, root = bf16 ? sqrt(elements) * 0x1p-134 : 0.0;
-    if (!s->of.in_fp32) return sqrt(n - 1) * (root + unit * sqrt(fmax(squares_before, squares_after)));
-    return root + (n - 1) * 0x1p-24 * sqrt(n * squares_before) + (bf16 ? unit * sqrt(squares_after) : 0.0);
+    bool bf16 = s->sum.type == BF16;
+    double n = s->sum.over->size, unit = bf16 ? 0x1p-8 : 0x1p-24, subnormal = bf16 ? sqrt(elements) * 0x1p-134 : 0.0;
+    if (!s->sum.in_fp32) return sqrt(n - 1) * (subnormal + unit * sqrt(fmax(squares_before, squares_after)));
+    return subnormal + (n - 1) * 0x1p-24 * sqrt(n * squares_before) + (bf16 ? unit * sqrt(squares_after) : 0.0);
 }
 
-/* Returns the number of steps whose totals were added to a slot. */
-static int64_t steps_in(const conserved_steps *k, int64_t slot) { return (k->steps - slot - 1) / k->slots + 1; }
+static int64_t steps_in_slot(const conserved_steps *k, int64_t slot) { return (k->steps - slot - 1) / k->slots + 1; }
 
-static void say_failure(const judging *j, const judged_sum *s, int64_t i, const double total[SUM_MOMENTS], double limit)
+static void add_failure(const judging *j, const judged_sum *s, int64_t i, const double total[SUM_MOMENTS], double limit)
 {
     int64_t slot = i / SUM_SLICES;
     conservation *c = j->found;
@@ -94,15 +93,15 @@ static void say_failure(const judging *j, const judged_sum *s, int64_t i, const 
         c->sentence, sizeof c->sentence,
         "step %lld%s, %.48s, sum over %d %s ranks from rank %d, slice %d of %d: %.7g before the sum, %.7g after it, "
         "limit of the difference %.3g",
-        (long long)slot, steps_in(j->k, slot) > 1 ? " or a later one" : "",
-        j->t->stage.params.row[s->b->first_param].name, s->of.over->size, s->of.over->axis, s->of.over->first,
+        (long long)slot, steps_in_slot(j->k, slot) > 1 ? " or a later one" : "",
+        j->t->stage.params.row[s->b->first_param].name, s->sum.over->size, s->sum.over->axis, s->sum.over->first,
         (int)(i % SUM_SLICES), SUM_SLICES, total[BEFORE_SUM], total[AFTER_SUM], limit);
 }
 
 static void compare(judging *j, const judged_sum *s, int64_t i, const slice_totals *before, const slice_totals *after)
 {
-    int64_t owners = s->of.scatters ? s->of.over->size : 1;
-    double elements = (double)(slice_elements(s, i % SUM_SLICES) * owners * steps_in(j->k, i / SUM_SLICES));
+    int64_t owners = s->sum.scatters ? s->sum.over->size : 1;
+    double elements = (double)(slice_elements(s, i % SUM_SLICES) * owners * steps_in_slot(j->k, i / SUM_SLICES));
     double limit =
         limit_of(s, elements, before->of[SLICE_SQUARES], after->of[SLICE_SQUARES]) * signed_sum_limit(j->comparisons);
     const double total[SUM_MOMENTS] = { before->of[SLICE_SIGNED], after->of[SLICE_SIGNED] };
@@ -110,7 +109,7 @@ static void compare(judging *j, const judged_sum *s, int64_t i, const slice_tota
     bool passed = difference <= limit && isfinite(limit);
     j->largest_squares = fmax(j->largest_squares, before->of[SLICE_SQUARES]);
     if (!passed && !(isfinite(ratio) && ratio > 1.0)) ratio = (double)INFINITY;
-    if (!passed) say_failure(j, s, i, total, limit);
+    if (!passed) add_failure(j, s, i, total, limit);
     j->found->worst = fmax(j->found->worst, ratio);
 }
 
@@ -125,28 +124,28 @@ static void judge_sum(judging *j, const judged_sum *s)
         memcpy(&x[i * SUM_SLICES], &j->k->total[i % s->slots * j->k->length + conserved_at(j->t, s->b, s->which, when)],
                SUM_SLICES * sizeof *x);
     }
-    world_reduce_group(s->of.over, x->of, (s->of.scatters ? 2 : 1) * n * SLICE_TOTALS, false);
+    world_reduce_group(s->sum.over, x->of, (s->sum.scatters ? 2 : 1) * n * SLICE_TOTALS, false);
     for (int64_t i = 0; i < n; i++)
-        if (compares(s, i % SUM_SLICES)) compare(j, s, i, &x[i], &x[n + i]);
+        if (compares_here(s, i % SUM_SLICES)) compare(j, s, i, &x[i], &x[n + i]);
     free(x);
 }
 
-/* All ranks of a group belong to one stage, so they go through their sums in the same order. */
-static void each_sum(judging *j, void (*f)(judging *j, const judged_sum *s))
+/* All ranks of a group belong to one stage, so they have the same sums in the same order. */
+static void for_each_sum(judging *j, void (*f)(judging *j, const judged_sum *s))
 {
     const param_table *p = &j->t->stage.params;
     for (const bucket *b = p->buckets; b < p->buckets + p->bucket_count + (p->head != NULL); b++)
         for (int which = 0; which < BUCKET_SUMS; which++) {
-            judged_sum s = { .b = b, .which = (bucket_sum)which, .of = conserved_sum_of(j->t, b, (bucket_sum)which) };
+            judged_sum s = { .b = b, .which = (bucket_sum)which, .sum = conserved_sum_of(j->t, b, (bucket_sum)which) };
             s.slots = j->k->steps < j->k->slots ? j->k->steps : j->k->slots;
-            if (!s.of.over) continue;
+            if (!s.sum.over) continue;
             f(j, &s);
         }
 }
 
-/* Fails if all totals are zero although the gradient norm is not: then the kernel of the totals did nothing, because a
- * separate operation computes the norm. Collective over the world. */
-static void fail_zeros(judging *j, double norm)
+/* Fails if all totals are zero although the gradient norm is not. A separate operation computes the norm, so the kernel
+ * of the totals did nothing. Collective over the world. */
+static void fail_if_all_zero(judging *j, double norm)
 {
     conservation *c = j->found;
     world_maximum(&j->largest_squares, 1);
@@ -159,12 +158,12 @@ conservation conserved_judge(conserved_steps *k, trainer *t, double norm)
 {
     conservation c = { .comparisons = 0 };
     judging j = { .found = &c, .t = t, .k = k };
-    if (t) each_sum(&j, count);
+    if (t) for_each_sum(&j, count_comparisons);
     j.comparisons = (double)c.comparisons;
     world_sum(&j.comparisons, 1);
-    if (t) each_sum(&j, judge_sum);
-    fail_zeros(&j, norm);
+    if (t) for_each_sum(&j, judge_sum);
+    fail_if_all_zero(&j, norm);
     if (t) replicas_compare(&c, t);
-    close(k);
+    free_steps(k);
     return c;
 }

@@ -5,7 +5,7 @@
 #include "train/trainer.h"
 
 /* Totals of the steps, in host memory. There are at most CONSERVED_STEPS slots: the totals of step n are added to slot
- * n modulo `slots`. Steps have independent signs, so the same threshold holds for the sum of several steps. */
+ * n modulo `slots`. Steps have independent signs, so the sum of several steps has the same limit. */
 enum { CONSERVED_STEPS = 256 };
 typedef struct conserved_steps {
     double *total; /* [slots, length] */
@@ -18,7 +18,7 @@ conserved_steps *conserved_open(const trainer *t, int64_t steps);
 /* Adds the totals of the next step. The step must be complete, and among the last REPORT_SLOTS (train/trainer.h). */
 void conserved_read(conserved_steps *k, const trainer *t);
 
-/* Judges all steps that were read, compares the replicas of the weights (replicas.h), and frees k. Returns the findings
- * of this rank. t: NULL on a rank that takes no part. norm: largest gradient norm of the steps. Collective over the
- * world. */
+/* Compares the totals of all steps, compares the replicas of the weights (replicas.h), and frees k. Returns this rank's
+ * findings. t: NULL on a rank that takes no part. norm: largest gradient norm of the steps. Collective over the world.
+ */
 conservation conserved_judge(conserved_steps *k, trainer *t, double norm);

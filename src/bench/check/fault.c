@@ -20,22 +20,22 @@ fault fault_agreed(const bench_case *c, const measure *r)
     return f;
 }
 
-/* The access to each operand tells products of one name apart: one writes a gradient, the next adds to it. */
+/* Matrix products of one name may differ in their access: the first writes a gradient, the next ones add to it. */
 static void describe(const op *o, char text[OP_TEXT])
 {
     static const char *const access[] = { [READ] = "read", [WRITE] = "written", [UPDATE] = "added to" };
     size_t used = (size_t)snprintf(text, OP_TEXT, "%s %s (%s:", op_kind_name(o->kind),
                                    o->origin.name ? o->origin.name : "", phase_name(o->origin.phase));
-    for (int i = 0, told = 0; i < o->operands && used < OP_TEXT; i++)
+    for (int i = 0, n = 0; i < o->operands && used < OP_TEXT; i++)
         if (tensor_present(&o->operand[i].tensor))
             used +=
-                (size_t)snprintf(text + used, OP_TEXT - used, "%s %s", told++ ? "," : "", access[o->operand[i].access]);
+                (size_t)snprintf(text + used, OP_TEXT - used, "%s %s", n++ ? "," : "", access[o->operand[i].access]);
     if (used < OP_TEXT) snprintf(text + used, OP_TEXT - used, ")");
 }
 
 void fault_struck(const bench_case *c, const machine *m, char text[OP_TEXT])
 {
     text[0] = 0;
-    bool own = c->fault.kind != FAULT_NONE && world_rank() == c->fault.rank;
-    if (own && prove_faults(m)) describe(prove_struck(m), text);
+    bool is_struck_rank = c->fault.kind != FAULT_NONE && world_rank() == c->fault.rank;
+    if (is_struck_rank && prove_faults(m)) describe(prove_struck(m), text);
 }

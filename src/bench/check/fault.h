@@ -2,9 +2,9 @@
 #pragma once
 #include "train/measure.h"
 
-/* Returns the fault as the deck gives it. If it strikes a transfer, the transfer is not known yet. */
+/* Returns the deck's fault. Its transfer, if it strikes one, is known only after measure_case. */
 fault fault_planted(const bench_case *c);
-/* Returns the same fault on all ranks, as the measure of the struck rank completed it. Collective over the world. */
+/* Returns the deck's fault with its transfer, from the measure r of the struck rank. Collective over the world. */
 fault fault_agreed(const bench_case *c, const measure *r);
 
 /* Writes the operation of this rank's machine that the fault struck: "matmul down (backward: read, read, written)".

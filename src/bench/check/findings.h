@@ -6,19 +6,19 @@
 typedef struct {
     double residual;                                       /* largest of the ratios below; 16 is the limit */
     double loss, gradient_first, gradient_fourth, weights; /* each: largest ratio to its limit, times 16 */
-    double along;                                          /* the same, of gradients along the reference's; FP8 only */
-    double routing;                                        /* the same, of the routing to experts */
+    double along;                                          /* the same for COMPARE_ALONG (compare.h); FP8 only */
+    double routing;                                        /* the same for the routing to experts */
     double margin;       /* largest difference of logits where a reference would choose another expert */
     int64_t flips;       /* number of those choices */
-    double scales;       /* the same ratio, of FP8 scales */
-    int64_t scale_flips; /* scales that differ from those that the reference's amaxes give */
-    char worst[256];     /* the largest ratio in words: parameter, step, rank */
+    double scales;       /* the same ratio for FP8 scales */
+    int64_t scale_flips; /* FP8 scales that differ from the reference's */
+    char worst[256];     /* source of the largest ratio: parameter, step, rank */
     int worst_rank;
     int64_t faults;       /* executions in the check that a planted fault struck, all ranks */
     char struck[OP_TEXT]; /* the operation that it struck (bench/check/fault.h) */
     int64_t transfers;    /* transfers compared in the second run, all ranks */
-    int64_t differing;    /* wrong sums, kinds of transfer wrong on an axis, and 1 if the two runs differ */
-    char difference[256]; /* the first of these, in words */
+    int64_t differing;    /* wrong sums + wrong kinds of transfer per axis + 1 if the two runs differ */
+    char difference[256]; /* description of the first of these */
     int difference_rank;  /* rank that found it; -1 if no rank in particular */
     char digest[17];      /* digest of losses, norms and final weights of the first run, all ranks */
     double seconds;       /* duration of the check */

@@ -11,13 +11,13 @@ enum { LOSS_BLOCK = 1024 };
 double *reference_doubles(int64_t n) { return allocate(n, sizeof(double), "numbers of the reference"); }
 
 /* This rank computes sequences rank, rank + ranks, ..., one in each microbatch. */
-static int64_t own_share(const bench_case *c)
+static int64_t own_sequence_count(const bench_case *c)
 {
     int64_t rank = world_rank(), ranks = world_ranks();
     return rank < c->global_batch ? (c->global_batch - rank + ranks - 1) / ranks : 0;
 }
 
-static void place_reference(reference *r, const bench_case *check)
+static void find_own_sequences(reference *r, const bench_case *check)
 {
     mesh m;
     mesh_open(&m, &check->layout, world_rank(), MESH_PAPER);
@@ -35,7 +35,7 @@ int64_t reference_sequence(const reference *r, int64_t i)
     return (i / r->microbatch * r->data_ranks + r->data_rank) * r->microbatch + i % r->microbatch;
 }
 
-/* Works in blocks, because the losses of all sequences may not fit into one rank's memory. */
+/* Works in blocks, because the losses of all sequences may not fit into the memory of a rank. */
 double reference_sum_losses(const reference *r, const int64_t *sequence, const double *value, int64_t count,
                             double *own)
 {
@@ -55,7 +55,7 @@ double reference_sum_losses(const reference *r, const int64_t *sequence, const d
     return total;
 }
 
-static void open_reference(reference *r, const param_table *t)
+static void allocate_results(reference *r, const param_table *t)
 {
     r->rows = t->rows;
     r->base = allocate(t->rows + 1, sizeof *r->base, "the reference's parameters");
@@ -77,20 +77,20 @@ static void set_element(const tensor *t, int64_t i, double x)
     else ((float *)t->data)[i] = (float)x;
 }
 
-/* Excludes the padding, which follows the logical elements. */
-static tensor row_of(const reference *r, int i, const param_table *p, tensor storage)
+/* Returns a view of row i without the padding at its end. */
+static tensor row_view(const reference *r, int i, const param_table *p, tensor storage)
 {
     return param_view(&p->row[i], (fragment){ 0, r->base[i + 1] - r->base[i] }, storage, 0);
 }
 
-/* Reads the logical elements of all rows into out[values]: gradients, or weights (masters if there are any). */
+/* Copies the rows without padding to out[values]: gradients, or weights (master weights if there are any). */
 static void read_rows(const trainer *t, const reference *r, bool gradient, double *out)
 {
     const param_table *p = &t->stage.params;
     for (int i = 0; i < p->rows; i++) {
         const bucket *b = &p->buckets[p->row[i].bucket];
         tensor from = gradient ? gradient_shard(b) : master_shard(b);
-        tensor x = machine_view(t->machine, row_of(r, i, p, from));
+        tensor x = machine_view(t->machine, row_view(r, i, p, from));
         for (int64_t k = 0; k < r->base[i + 1] - r->base[i]; k++) out[r->base[i] + k] = tensor_value(&x, k);
         machine_view_end(t->machine, &x);
     }
@@ -100,7 +100,7 @@ static void write_gradients(const trainer *t, const reference *r, const double *
 {
     const param_table *p = &t->stage.params;
     for (int i = 0; i < p->rows; i++) {
-        tensor row = row_of(r, i, p, p->buckets[p->row[i].bucket].gradient), x = machine_view(t->machine, row);
+        tensor row = row_view(r, i, p, p->buckets[p->row[i].bucket].gradient), x = machine_view(t->machine, row);
         for (int64_t k = 0; k < r->base[i + 1] - r->base[i]; k++) set_element(&x, k, in[r->base[i] + k]);
         machine_view_store(t->machine, row, &x);
         machine_view_end(t->machine, &x);
@@ -118,18 +118,18 @@ static void sum_losses(const trainer *t, reference *r, int step, int64_t share)
 {
     int64_t *sequence = allocate(share, sizeof *sequence, "the numbers of sequences");
     for (int64_t m = 0; m < share; m++) sequence[m] = m * world_ranks() + world_rank();
-    tensor held = machine_view(t->machine, t->stage.loss);
-    r->total_loss[step] = reference_sum_losses(r, sequence, held.data, share, r->loss + step * r->own_sequences);
-    machine_view_end(t->machine, &held);
+    tensor loss = machine_view(t->machine, t->stage.loss);
+    r->total_loss[step] = reference_sum_losses(r, sequence, loss.data, share, r->loss + step * r->own_sequences);
+    machine_view_end(t->machine, &loss);
     free(sequence);
 }
 
-static bool scales(const trainer *t) { return t->stage.work.fp8.mode == FP8_ENCODES; }
+static bool has_scales(const trainer *t) { return t->stage.work.fp8.mode == FP8_ENCODES; }
 
 static void reduce_amaxes(const trainer *t)
 {
     tensor amax = t->stage.work.fp8.amax;
-    if (!scales(t)) return;
+    if (!has_scales(t)) return;
     tensor own = machine_view(t->machine, amax);
     scaling_reduce(own.data, tensor_elements(&own));
     machine_view_store(t->machine, amax, &own);
@@ -142,17 +142,17 @@ void reference_step(reference *r, int step)
     trainer_gradients(t);
     machine_sync(t->machine);
     reduce_amaxes(t);
-    memset(r->sum, 0, (size_t)r->values * sizeof *r->sum);
-    if (r->share) read_rows(t, r, true, r->sum);
-    world_sum(r->sum, r->values);
-    sum_losses(t, r, step, r->share);
-    r->norm[step] = norm_of(r->sum, r->values);
-    write_gradients(t, r, r->sum);
+    memset(r->gradient_sum, 0, (size_t)r->values * sizeof *r->gradient_sum);
+    if (r->computed_sequences) read_rows(t, r, true, r->gradient_sum);
+    world_sum(r->gradient_sum, r->values);
+    sum_losses(t, r, step, r->computed_sequences);
+    r->norm[step] = norm_of(r->gradient_sum, r->values);
+    write_gradients(t, r, r->gradient_sum);
     trainer_update(t);
     machine_sync(t->machine);
-    if (step == 0) memcpy(r->gradient[0], r->sum, (size_t)r->values * sizeof *r->sum);
+    if (step == 0) memcpy(r->gradient[0], r->gradient_sum, (size_t)r->values * sizeof *r->gradient_sum);
     if (step < CHECK_STEPS - 1) return;
-    memcpy(r->gradient[1], r->sum, (size_t)r->values * sizeof *r->sum);
+    memcpy(r->gradient[1], r->gradient_sum, (size_t)r->values * sizeof *r->gradient_sum);
     read_rows(t, r, false, r->weight);
 }
 
@@ -162,9 +162,9 @@ void reference_open(reference *r, const bench_case *check, bool fp32, const int3
     *r = (reference){ .given = single_rank_case(check, fp32) };
     r->given.choices_given = check->model.experts > 0;
     if (!fp32) r->given.imitated.experts = imitated_experts(check);
-    r->share = own_share(&r->given);
-    place_reference(r, check);
-    r->given.microbatches = r->share;
+    r->computed_sequences = own_sequence_count(&r->given);
+    find_own_sequences(r, check);
+    r->given.microbatches = r->computed_sequences;
     r->given.samples = (sample_share){ world_ranks(), world_rank() };
     r->given.microbatch = 1;
     mesh_open_alone(&r->alone, world_rank());
@@ -172,14 +172,14 @@ void reference_open(reference *r, const bench_case *check, bool fp32, const int3
     trainer_build(&r->trainer, &r->given, &r->alone, &o, &r->measured);
     if (fp8_delays(&r->given)) scaling_reduce(r->trainer.first_amax, fp8_tensors(&r->given));
     trainer_initialize(&r->trainer);
-    open_reference(r, &r->trainer.stage.params);
+    allocate_results(r, &r->trainer.stage.params);
     read_rows(&r->trainer, r, false, r->first_weight);
-    r->sum = reference_doubles(r->values);
+    r->gradient_sum = reference_doubles(r->values);
 }
 
 void reference_end(reference *r)
 {
-    free(r->sum);
+    free(r->gradient_sum);
     trainer_dismantle(&r->trainer);
     measure_free(&r->measured);
     mesh_close(&r->alone);

@@ -8,8 +8,8 @@ enum { CHECK_MOMENTS = 2 }; /* gradients are kept of the first and the fourth st
 
 typedef struct {
     bench_case given;                          /* single-rank case */
-    int64_t sequences, own_sequences;          /* in the global batch; of this rank in the run, 0 if it takes no part */
-    int64_t data_ranks, data_rank, microbatch; /* of the run: sequence = (m data_ranks + data_rank) microbatch + row */
+    int64_t sequences, own_sequences;          /* of the global batch; of this rank in the run, 0 if it takes no part */
+    int64_t data_ranks, data_rank, microbatch; /* layout of the run's sequences; see reference_sequence */
     int rows;
     int64_t *base;    /* [rows + 1] start of each parameter in arrays of [values] */
     char (*name)[48]; /* [rows] */
@@ -20,11 +20,11 @@ typedef struct {
     double *gradient[CHECK_MOMENTS]; /* [values] summed over all ranks, unclipped, before rounding */
     double *weight;                  /* [values] after the last step (master where there is one) */
     double *first_weight;            /* [values] before the first step */
-    mesh alone;                      /* this and the next two: from reference_open to reference_end */
+    mesh alone;                      /* alone, measured, trainer: freed by reference_end */
     measure measured;
     trainer trainer;
-    int64_t share; /* number of sequences that this rank computes */
-    double *sum;
+    int64_t computed_sequences; /* of this rank's reference */
+    double *gradient_sum;
 } reference;
 
 /* Returns the number in the global batch of own sequence i, in the order of stage.loss. */
@@ -34,11 +34,10 @@ int64_t reference_sequence(const reference *r, int64_t i);
 double reference_sum_losses(const reference *r, const int64_t *sequence, const double *value, int64_t count,
                             double *own);
 
-/* Builds the reference of `check`, the check model's case; fp32: in FP32 instead of its precision. choices: the choices
- * of experts in the calibration of FP8 (routing_calibration), or NULL. Collective over the world. */
+/* Builds the reference of `check`, the check model's case, in its precision or in FP32. choices: choices of experts in
+ * the calibration of FP8 (routing_calibration), or NULL. Collective over the world. */
 void reference_open(reference *r, const bench_case *check, bool fp32, const int32_t *choices);
-/* Computes step `step`; steps follow each other from 0. With experts, call routing_give first. Collective over the
- * world. */
+/* Computes the next step; its number is `step`. With experts, call routing_give first. Collective over the world. */
 void reference_step(reference *r, int step);
 /* Frees the trainer; results stay until reference_free. */
 void reference_end(reference *r);

@@ -7,7 +7,7 @@
 #include "machine/prove/prove.h"
 #include <stdio.h>
 
-/* Extra memory for trying the algorithms of the GPU libraries. */
+/* Extra memory for trials of algorithms. */
 enum { TRIAL_BYTES = 1 << 28 };
 
 static machine_options options_of(const op_copy *c)
@@ -19,14 +19,14 @@ static machine_options options_of(const op_copy *c)
                               .world_rank = -1 };
 }
 
-static void *memory_of(machine_kind kind, size_t bytes)
+static void *take_memory(machine_kind kind, size_t bytes)
 {
     return machine_memory_take(kind, (bytes / ARENA_ALIGNMENT + 1) * ARENA_ALIGNMENT);
 }
 
 /* Places the operands at the same offset from a 256-byte boundary as in the run, because kernels depend on alignment.
- * Operands that shared memory (twins) share it again. */
-static op placed(machine *m, machine_kind kind, const op_copy *c, void *taken[OP_OPERANDS])
+ * Operands that had the same address (twins) have the same address again. */
+static op place_operands(machine *m, machine_kind kind, const op_copy *c, void *taken[OP_OPERANDS])
 {
     op o = c->op;
     for (int i = 0; i < o.operands; i++) {
@@ -37,14 +37,14 @@ static op placed(machine *m, machine_kind kind, const op_copy *c, void *taken[OP
             t->data = o.operand[c->twin[i]].tensor.data;
             continue;
         }
-        taken[i] = memory_of(kind, tensor_span(t) + OP_PLACES);
+        taken[i] = take_memory(kind, tensor_span(t) + OP_PLACES);
         t->data = (char *)taken[i] + c->place[i];
         machine_upload(m, *t, c->op.operand[i].tensor.data);
     }
     return o;
 }
 
-static preparation prepared_for(machine_options options, const op *o)
+static preparation prepare_for(machine_options options, const op *o)
 {
     options.on_paper = true;
     machine *paper = machine_open(&options);
@@ -57,7 +57,7 @@ static preparation prepared_for(machine_options options, const op *o)
 static void tune(machine *m, machine_kind kind, const op *o, const preparation *p)
 {
     size_t bytes = (size_t)(2 * op_bytes(o)) + TRIAL_BYTES;
-    void *memory = memory_of(kind, bytes);
+    void *memory = take_memory(kind, bytes);
     machine_tune(m, p, memory, bytes);
     machine_memory_give_back(kind, memory);
 }
@@ -69,10 +69,10 @@ static shadow_report run_again(const op_copy *c)
     machine *m = machine_open(&options);
     prove_shadow(m, SHADOW_FULL);
     queue *q = machine_queue(m, "replay");
-    op o = placed(m, options.kind, c, taken);
-    preparation p = prepared_for(options, &o);
+    op o = place_operands(m, options.kind, c, taken);
+    preparation p = prepare_for(options, &o);
     size_t bytes = p.scratch[0];
-    void *scratch = memory_of(options.kind, bytes);
+    void *scratch = take_memory(options.kind, bytes);
     queue_set_scratch(q, scratch, bytes);
     if (options.kind == MACHINE_CUDA) tune(m, options.kind, &o, &p);
     op_submit(q, &o);
@@ -92,7 +92,7 @@ static int refuse(const char *sentence)
     return STATUS_REFUSED;
 }
 
-static int run_and_say(const op_copy *c)
+static int run_and_report(const op_copy *c)
 {
     char text[600];
     say("%s\non %s, compared with the host\n", op_describe(&c->op, text, sizeof text),
@@ -113,9 +113,9 @@ int replay(const char *path)
     char text[1024], why[256];
     op_copy c;
     if (!op_file_read(path, &c, text, sizeof text)) return refuse(text);
-    bool runs = !c.home.cuda || machine_usable(MACHINE_CUDA, why, sizeof why);
-    if (!runs) snprintf(text, sizeof text, "%.600s is an operation of a GPU; none is usable here: %s", path, why);
-    int status = runs ? run_and_say(&c) : refuse(text);
+    bool usable = !c.home.cuda || machine_usable(MACHINE_CUDA, why, sizeof why);
+    if (!usable) snprintf(text, sizeof text, "%.600s is an operation of a GPU; none is usable here: %s", path, why);
+    int status = usable ? run_and_report(&c) : refuse(text);
     op_copy_free(&c);
     return status;
 }

@@ -1,4 +1,4 @@
-/* Digests of weights, compared group by group with those of the first rank. */
+/* Comparison of digests of weights in each group. */
 #include "bench/check/replicas.h"
 #include "base/memory.h"
 #include "machine/world.h"
@@ -11,19 +11,19 @@ typedef struct {
     const uint64_t *digest;
 } comparison;
 
-/* Halves of a digest, because MPI sums doubles here and a double holds 32 bits exactly. */
+/* Digests are sent as two halves, because MPI sums doubles here, and a double represents 32 bits exactly. */
 enum { HALVES = 2 };
 static double half_of(uint64_t digest, int half) { return (double)(uint32_t)(digest >> 32 * half); }
 
-/* A group whose members hold the same bucket, and the kinds of digest to compare, from `from` to before `end`. b is
- * NULL on a member that does not hold it; the first rank always does. */
+/* A bucket, the ranks that hold it, and the kinds of digest to compare: from <= kind < end. b is NULL on a rank of the
+ * group that does not hold the bucket. The first rank holds it. */
 typedef struct {
     const bucket *b;
     const group *g;
     int from, end;
 } replicas;
 
-static void differ(comparison *c, const replicas *s, int which)
+static void add_difference(comparison *c, const replicas *s, int which)
 {
     static const char *const words[BUCKET_DIGESTS] = { "", ", transposed", ", as gathered" };
     conservation *to = c->found;
@@ -42,23 +42,23 @@ static void compare_within(comparison *c, const replicas *s)
     world_reduce_group(s->g, &first[0][0], BUCKET_DIGESTS * HALVES, false);
     for (int i = s->from; i < s->end && s->b && s->g->rank > 0; i++) {
         c->found->replicas += own[i] != 0;
-        if (half_of(own[i], 0) != first[i][0] || half_of(own[i], 1) != first[i][1]) differ(c, s, i);
+        if (half_of(own[i], 0) != first[i][0] || half_of(own[i], 1) != first[i][1]) add_difference(c, s, i);
     }
 }
 
-/* Shard ranks hold different parts of a bucket that is gathered for use, so only the gathered copies are compared. */
+/* If a bucket is gathered for use, shard ranks hold different parts, and only the gathered copies are compared. */
 static void compare_bucket(comparison *c, const bucket *b)
 {
-    group *const of[] = { b->sum, b->parts, b->holders };
+    group *const groups[] = { b->sum, b->parts, b->holders };
     for (int i = 0; i < 3; i++) {
-        if (!of[i] || of[i]->size == 1) continue;
-        bool apart = of[i] == b->parts && b->gathered_for_use;
-        compare_within(c, &(replicas){ b, of[i], apart ? DIGEST_GATHERED : DIGEST_HELD, BUCKET_DIGESTS });
+        if (!groups[i] || groups[i]->size == 1) continue;
+        bool sharded = groups[i] == b->parts && b->gathered_for_use;
+        compare_within(c, &(replicas){ b, groups[i], sharded ? DIGEST_GATHERED : DIGEST_HELD, BUCKET_DIGESTS });
     }
 }
 
 /* A tied embedding is on the first stage and on the last. */
-static void compare_ends(comparison *c)
+static void compare_tied_embedding(comparison *c)
 {
     const group *stages = &c->t->mesh->axis[AXIS_PIPELINE];
     if (c->t->given->model.tied_embedding && stages->size > 1)
@@ -72,6 +72,6 @@ void replicas_compare(conservation *to, trainer *t)
     comparison c = { to, t, digest };
     trainer_digest_weights(t, digest);
     for (int i = 0; i < p->bucket_count; i++) compare_bucket(&c, &p->buckets[i]);
-    compare_ends(&c);
+    compare_tied_embedding(&c);
     free(digest);
 }

@@ -4,7 +4,7 @@
 #include "machine/world.h"
 #include <math.h>
 
-enum { CODES = 256 }; /* values of a choice: -128 .. 127 */
+enum { CHOICE_VALUES = 256 }; /* values of a choice: -128 .. 127 */
 
 static const mixture *mixture_of(const trainer *t) { return &t->stage.work.experts; }
 static int64_t layers_of(const trainer *t) { return mixture_of(t)->choices.dim[1]; }
@@ -38,13 +38,13 @@ static float logit_at(const decisions *d, int64_t token, int64_t e)
 
 /* ---- from the mesh to the references ---- */
 
-/* Returns a choice as a nonzero number. The expert is taken modulo `experts`, because a wrong run may choose any. */
-static double code_of(int32_t choice, int64_t experts)
+/* Returns a choice as a nonzero number. The expert's number is reduced modulo `experts`, because it may be wrong. */
+static double encode(int32_t choice, int64_t experts)
 {
     int64_t expert = choice_expert(choice) % experts;
-    return (double)(CODES / 2 + (choice < 0 ? choice_dropped((int32_t)expert) : expert));
+    return (double)(CHOICE_VALUES / 2 + (choice < 0 ? choice_dropped((int32_t)expert) : expert));
 }
-static int32_t choice_of(int64_t code) { return (int32_t)(code % CODES - CODES / 2); }
+static int32_t decode(int64_t code) { return (int32_t)(code % CHOICE_VALUES - CHOICE_VALUES / 2); }
 
 /* Returns the model's number of a layer of the stage. */
 static int64_t model_layer(const mixture *x, int64_t layer)
@@ -64,21 +64,21 @@ void routing_collect(const trainer *t, int64_t sequence, double *codes)
     int rank = m->at[AXIS_CONTEXT] * g.tensor + m->at[AXIS_TENSOR];
     for (int64_t l = 0; l < layers_of(t); l++) {
         decisions d = decisions_open(t, microbatch, l);
-        double *of_layer = codes + model_layer(mixture_of(t), l) * c->model.sequence;
+        double *layer_codes = codes + model_layer(mixture_of(t), l) * c->model.sequence;
         for (int64_t i = 0; i < d.tokens / b; i++) {
             int64_t at = CHOICES * (i * b + sequence % b);
-            of_layer[mixture_position(&g, c->model.sequence, rank, i)] =
-                code_of(choice_at(&d, at), d.experts) + CODES * code_of(choice_at(&d, at + 1), d.experts);
+            layer_codes[mixture_position(&g, c->model.sequence, rank, i)] =
+                encode(choice_at(&d, at), d.experts) + CHOICE_VALUES * encode(choice_at(&d, at + 1), d.experts);
         }
         decisions_close(t, &d);
     }
 }
 
-static void read_codes(const double *codes, int64_t n, int32_t *choice)
+static void decode_tokens(const double *codes, int64_t n, int32_t *choice)
 {
     for (int64_t i = 0; i < n; i++) {
-        choice[CHOICES * i] = choice_of((int64_t)codes[i]);
-        choice[CHOICES * i + 1] = choice_of((int64_t)codes[i] / CODES);
+        choice[CHOICES * i] = decode((int64_t)codes[i]);
+        choice[CHOICES * i + 1] = decode((int64_t)codes[i] / CHOICE_VALUES);
     }
 }
 
@@ -86,11 +86,11 @@ void routing_write(const trainer *t, int64_t microbatch, const double *codes)
 {
     for (int64_t l = 0; l < layers_of(t); l++) {
         tensor to = mixture_choices(mixture_of(t), microbatch, l);
-        read_codes(codes + l * to.dim[0], to.dim[0], to.data);
+        decode_tokens(codes + l * to.dim[0], to.dim[0], to.data);
     }
 }
 
-static void share_codes(const trainer *t, int64_t sequence, double *codes, int64_t n)
+static void sum_codes(const trainer *t, int64_t sequence, double *codes, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) codes[i] = 0.0;
     if (t) routing_collect(t, sequence, codes);
@@ -98,15 +98,15 @@ static void share_codes(const trainer *t, int64_t sequence, double *codes, int64
 }
 
 /* Sequence r + ranks * m is microbatch m of the reference of rank r. */
-void routing_give(const trainer *t, reference of[], int references)
+void routing_give(const trainer *t, reference references[], int count)
 {
-    const bench_case *c = &of[0].given;
+    const bench_case *c = &references[0].given;
     int64_t n = c->model.layers * c->model.sequence;
     double *codes = reference_doubles(n);
     for (int64_t s = 0; s < c->global_batch; s++) {
-        share_codes(t, s, codes, n);
-        for (int i = 0; s % world_ranks() == world_rank() && i < references; i++)
-            routing_write(&of[i].trainer, s / world_ranks(), codes);
+        sum_codes(t, s, codes, n);
+        for (int i = 0; s % world_ranks() == world_rank() && i < count; i++)
+            routing_write(&references[i].trainer, s / world_ranks(), codes);
     }
     free(codes);
 }
@@ -117,17 +117,17 @@ int32_t *routing_calibration(const trainer *t, const bench_case *check)
     double *codes = reference_doubles(n);
     int32_t *choices = allocate(share * n * CHOICES, sizeof *choices, "the choices of a calibration");
     for (int64_t s = 0; s < check->global_batch; s++) {
-        share_codes(t, s, codes, n);
-        if (s % world_ranks() == world_rank()) read_codes(codes, n, choices + s / world_ranks() * n * CHOICES);
+        sum_codes(t, s, codes, n);
+        if (s % world_ranks() == world_rank()) decode_tokens(codes, n, choices + s / world_ranks() * n * CHOICES);
     }
     free(codes);
     return choices;
 }
 
-/* ---- as the references would have it ---- */
+/* ---- what the references would choose ---- */
 
-/* Returns the largest logit not chosen minus the smaller chosen one. */
-static double excess(const decisions *d, int64_t token)
+/* Returns the largest logit of an expert that was not chosen, minus the smaller logit of the chosen ones. */
+static double logit_excess(const decisions *d, int64_t token)
 {
     int32_t a = choice_expert(choice_at(d, CHOICES * token)), b = choice_expert(choice_at(d, CHOICES * token + 1));
     double chosen = fmin(logit_at(d, token, a), logit_at(d, token, b)), other = -INFINITY;
@@ -143,7 +143,7 @@ routing_flips routing_compare(const trainer *t)
         for (int64_t l = 0; l < layers_of(t); l++) {
             decisions d = decisions_open(t, m, l);
             for (int64_t token = 0; token < d.tokens; token++) {
-                double margin = excess(&d, token);
+                double margin = logit_excess(&d, token);
                 f.flips += margin > 0.0;
                 f.margin = fmax(f.margin, margin);
             }

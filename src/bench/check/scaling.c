@@ -25,21 +25,21 @@ run_scales scaling_of_run(const trainer *t, const bench_case *c)
     return (run_scales){ scale, (int64_t)differs };
 }
 
-/* Reads the largest amax of each tensor in the history so far. */
+/* Writes the largest amax of each tensor in the history so far. */
 static void read_amaxes(const trainer *t, int32_t *amax, int64_t n)
 {
-    tensor past = machine_view(t->machine, t->stage.work.fp8.history);
-    const int32_t *of = past.data;
+    tensor view = machine_view(t->machine, t->stage.work.fp8.history);
+    const int32_t *history = view.data;
     for (int64_t i = 0; i < n; i++) {
         amax[i] = 0;
         for (int64_t step = 0; step <= t->steps; step++)
-            if (of[step * n + i] > amax[i]) amax[i] = of[step * n + i];
+            if (history[step * n + i] > amax[i]) amax[i] = history[step * n + i];
     }
-    machine_view_end(t->machine, &past);
+    machine_view_end(t->machine, &view);
 }
 
 /* Returns the relative distance of largest / amax from the nearest power of two. */
-static double off_power(int64_t number, int32_t amax)
+static double distance_from_power(int64_t number, int32_t amax)
 {
     double largest = (double)fp8_largest(fp8_format(number));
     double exponent = log2(largest / (double)float_from_bits((uint32_t)amax));
@@ -50,7 +50,7 @@ static double distance_of(const bench_case *c, int64_t number, double run, doubl
 {
     if (run == own) return 0.0;
     if (c->fp8_scale == FP8_EXACT) return fabs(run / own - 1.0);
-    return run == 2.0 * own || own == 2.0 * run ? off_power(number, amax) : INFINITY;
+    return run == 2.0 * own || own == 2.0 * run ? distance_from_power(number, amax) : INFINITY;
 }
 
 scale_difference scaling_give(trainer *t, const double *scale)
@@ -84,14 +84,14 @@ static bool holds_layer(const stage *s, int64_t layer)
 static void add_current(const trainer *t, int64_t data_rank, int64_t microbatch, double *scale)
 {
     if (!t || t->stage.data_rank != data_rank || t->mesh->at[AXIS_TENSOR] || t->mesh->at[AXIS_CONTEXT]) return;
-    tensor held = machine_view(t->machine, t->stage.work.fp8.scales);
+    tensor view = machine_view(t->machine, t->stage.work.fp8.scales);
     int64_t n = fp8_tensors(t->given);
     for (int64_t i = 0; i < n; i++) {
-        int64_t place = i % FP8_KINDS == FP8_WEIGHT ? 0 : microbatch;
+        int64_t slot = i % FP8_KINDS == FP8_WEIGHT ? 0 : microbatch;
         if (holds_layer(&t->stage, i / FP8_KINDS / FP8_PRODUCTS))
-            scale[i] += (double)((const float *)held.data)[(place * n + i) * FP8_FACTORS + FP8_SCALE];
+            scale[i] += (double)((const float *)view.data)[(slot * n + i) * FP8_FACTORS + FP8_SCALE];
     }
-    machine_view_end(t->machine, &held);
+    machine_view_end(t->machine, &view);
 }
 
 static void write_current(const trainer *t, int64_t part, int64_t microbatch, const double *scale)
@@ -102,16 +102,16 @@ static void write_current(const trainer *t, int64_t part, int64_t microbatch, co
     for (int64_t i = 0; i < n; i++) fp8_set_factors(to + i * FP8_FACTORS, (float)scale[i]);
 }
 
-void scaling_give_current(const trainer *t, const bench_case *check, const trainer *alone)
+void scaling_give_current(const trainer *t, const bench_case *check, const trainer *to)
 {
-    int64_t parts = alone->given->imitated.experts, data_ranks = check->layout.degree[AXIS_DATA], ranks = world_ranks();
+    int64_t parts = to->given->imitated.experts, data_ranks = check->layout.degree[AXIS_DATA], ranks = world_ranks();
     int64_t n = fp8_tensors(check);
     for (int64_t i = 0; i < parts * check->global_batch; i++) {
         int64_t part = i % parts, sequence = i / parts, data_rank = sequence % data_ranks;
         double *scale = doubles(n);
         add_current(t, data_rank / parts * parts + part, sequence / data_ranks, scale);
         world_sum(scale, n);
-        if (sequence % ranks == world_rank()) write_current(alone, part, sequence / ranks, scale);
+        if (sequence % ranks == world_rank()) write_current(to, part, sequence / ranks, scale);
         free(scale);
     }
 }

@@ -38,10 +38,10 @@ const char *accept_text(const bench_case *c, const char *device, char text[EXPEC
 static void add_reason(case_result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void add_reason(case_result *r, const char *format, ...)
 {
-    size_t used = strlen(r->ruling.not_accepted), room = sizeof r->ruling.not_accepted - used;
+    size_t used = strlen(r->ruling.not_accepted), size = sizeof r->ruling.not_accepted - used;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(r->ruling.not_accepted + used, room, format, arguments);
+    vsnprintf(r->ruling.not_accepted + used, size, format, arguments);
     va_end(arguments);
 }
 
@@ -52,7 +52,7 @@ static void add_list(case_result *r, const char *word, const char *first, int co
     if (count > 1) add_reason(r, "; and %d more reason%s", count - 1, plural(count - 1));
 }
 
-static void against_speed(case_result *r)
+static void compare_speed(case_result *r)
 {
     char expected[EXPECTED_TEXT];
     accept_text(r->given, r->figures.device, expected);
@@ -61,15 +61,14 @@ static void against_speed(case_result *r)
         add_reason(r, "%.1f tokens/s, expected %s", r->figures.tokens_per_second, expected);
 }
 
-/* The order of reasons: FAILED, SKIPPED or INTERRUPTED, for which the speed does not matter; then no expectation or too
- * low a speed; then NOT VALID. */
+/* Writes reasons in the order of importance. The speed matters only if the case is PASSED. */
 static void find_reasons(case_result *r)
 {
     switch (r->ruling.verdict) {
     case VERDICT_FAILED: add_list(r, "FAILED", r->ruling.fails.list[0].sentence, r->ruling.fails.count); break;
     case VERDICT_SKIPPED: add_list(r, "SKIPPED", r->ruling.skipped, 1); break;
     case VERDICT_INTERRUPTED: add_list(r, "INTERRUPTED", r->ruling.stopped_by, 1); break;
-    default: against_speed(r);
+    default: compare_speed(r);
     }
     if (r->ruling.verdict == VERDICT_PASSED && !r->ruling.valid)
         add_list(r, "NOT VALID", r->ruling.invalids.list[0].sentence, r->ruling.invalids.count);
@@ -96,7 +95,7 @@ static void keep_first(char first[FINAL_REASON], const case_result *r, const cha
 
 void accept_count(final_counts *n, const case_result *r, bool stopped)
 {
-    bool missed = r->ruling.acceptance == ACCEPTANCE_NO;
+    bool unaccepted = r->ruling.acceptance == ACCEPTANCE_NO;
     n->passed += r->ruling.verdict == VERDICT_PASSED;
     n->unchecked += r->ruling.verdict == VERDICT_PASSED && r->given->check == CHECK_OFF;
     n->failed += r->ruling.verdict == VERDICT_FAILED;
@@ -105,24 +104,24 @@ void accept_count(final_counts *n, const case_result *r, bool stopped)
     n->valid += r->ruling.valid;
     n->stopped |= stopped;
     n->expecting += r->ruling.acceptance != ACCEPTANCE_NONE;
-    n->missed += missed && !stopped;
-    n->lacking += !r->ruling.valid && !stopped;
+    n->unaccepted += unaccepted && !stopped;
+    n->invalid += !r->ruling.valid && !stopped;
     if (r->ruling.fails.count) keep_first(n->first_failed, r, r->ruling.fails.list[0].sentence);
     if (r->ruling.verdict == VERDICT_SKIPPED) keep_first(n->first_skipped, r, r->ruling.skipped);
     else if (r->ruling.invalids.count) keep_first(n->first_invalid, r, r->ruling.invalids.list[0].sentence);
     n->refused += r->ruling.refused;
     keep_first(n->stopped_by, r, r->ruling.stopped_by);
     keep_first(n->unsaved, r, r->seen.checkpoint.failed);
-    keep_first(n->not_accepted, r, missed && !stopped ? r->ruling.not_accepted : "");
+    keep_first(n->not_accepted, r, unaccepted && !stopped ? r->ruling.not_accepted : "");
 }
 
-static bool has_failed(const final_counts *n) { return n->failed || (n->strict && n->lacking); }
+static bool has_failed(const final_counts *n) { return n->failed || (n->strict && n->invalid); }
 
 int accept_status(const final_counts *n)
 {
     bool trained = n->passed + n->interrupted > 0;
     if (n->refused) return STATUS_REFUSED;
-    if (has_failed(n) || n->missed) return STATUS_FAILED;
+    if (has_failed(n) || n->unaccepted) return STATUS_FAILED;
     if (n->unsaved[0]) return STATUS_RECORD;
     return n->stopped ? STATUS_STOPPED : trained ? STATUS_PASSED : STATUS_NOTHING;
 }
@@ -139,7 +138,7 @@ static const char *counts_text(const final_counts *n, char text[FINAL_REASON])
     return text;
 }
 
-/* Returns the reason for FAILED: an error, or what --strict does not allow. */
+/* Returns the reason for FAILED: an error, or otherwise a case that --strict does not allow. */
 static const char *failed_text(const final_counts *n)
 {
     if (n->first_failed[0]) return n->first_failed;
@@ -152,11 +151,11 @@ static const char *stop_text(const final_counts *n) { return n->stopped_by[0] ? 
 const char *accept_line(const final_counts *n, char line[ACCEPT_LINE])
 {
     char counts[FINAL_REASON];
-    const char *wrong = has_failed(n) ? failed_text(n) : n->not_accepted;
+    const char *reason = has_failed(n) ? failed_text(n) : n->not_accepted;
     counts_text(n, counts);
-    if (n->expecting && wrong[0]) snprintf(line, ACCEPT_LINE, "NOT ACCEPTED: %s; %s", wrong, counts);
-    else if (n->failed) snprintf(line, ACCEPT_LINE, "FAILED: %s; %s", wrong, counts);
-    else if (has_failed(n)) snprintf(line, ACCEPT_LINE, "FAILED, as --strict asks: %s; %s", wrong, counts);
+    if (n->expecting && reason[0]) snprintf(line, ACCEPT_LINE, "NOT ACCEPTED: %s; %s", reason, counts);
+    else if (n->failed) snprintf(line, ACCEPT_LINE, "FAILED: %s; %s", reason, counts);
+    else if (has_failed(n)) snprintf(line, ACCEPT_LINE, "FAILED, as --strict asks: %s; %s", reason, counts);
     else if (n->refused) snprintf(line, ACCEPT_LINE, "REFUSED: %s", n->first_skipped);
     else if (n->unsaved[0]) snprintf(line, ACCEPT_LINE, "NOT SAVED: %s; %s", n->unsaved, counts);
     else if (n->stopped) snprintf(line, ACCEPT_LINE, "INTERRUPTED: %s; %s", stop_text(n), counts);

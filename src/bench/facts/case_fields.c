@@ -2,7 +2,6 @@
 #include "bench/facts/fields.h"
 #include "bench/facts/rules.h"
 
-/* Place of a value: in the case, or in its result. */
 #define GIVEN(member) .offset = offsetof(bench_case, member)
 #define MODEL(member) GIVEN(model.member)
 #define OPTIMIZER(member) GIVEN(optimizer.member)

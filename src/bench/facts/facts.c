@@ -44,7 +44,7 @@ facts facts_open(const bench_case *c)
     return f;
 }
 
-static double *longer(double *list, int64_t length)
+static double *resized(double *list, int64_t length)
 {
     return reallocate(list, length, sizeof *list, "numbers of a result");
 }
@@ -53,8 +53,8 @@ void facts_resize(facts *f, int64_t total)
 {
     double **list[LISTS];
     lists_of(f, list);
-    for (int i = 0; i < LISTS; i++) *list[i] = longer(*list[i], total);
-    f->fp8_scale = longer(f->fp8_scale, total * f->fp8_tensors);
+    for (int i = 0; i < LISTS; i++) *list[i] = resized(*list[i], total);
+    f->fp8_scale = resized(f->fp8_scale, total * f->fp8_tensors);
     for (int64_t i = f->total; i < total; i++) f->pause[i] = 0.0;
     f->total = total;
 }
@@ -71,16 +71,16 @@ void facts_close(facts *f)
     free(f->spans);
 }
 
-/* The mean of fractions is exact because every step converts the same number of values. */
+/* The mean over steps is exact, because every step converts the same number of values. */
 void facts_add_fp8(facts *f, int64_t timed, const fp8_facts kind[FP8_KINDS])
 {
-    double before = (double)timed;
+    double count = (double)timed;
     for (int i = 0; i < FP8_KINDS; i++) {
-        fp8_facts old = timed > 0 ? f->fp8[i] : kind[i], *sum = &f->fp8[i];
-        sum->underflowed = (before * old.underflowed + kind[i].underflowed) / (before + 1.0);
-        sum->saturated = (before * old.saturated + kind[i].saturated) / (before + 1.0);
-        sum->scale_least = fmin(old.scale_least, kind[i].scale_least);
-        sum->scale_most = fmax(old.scale_most, kind[i].scale_most);
+        fp8_facts old = timed > 0 ? f->fp8[i] : kind[i], *total = &f->fp8[i];
+        total->underflowed = (count * old.underflowed + kind[i].underflowed) / (count + 1.0);
+        total->saturated = (count * old.saturated + kind[i].saturated) / (count + 1.0);
+        total->scale_least = fmin(old.scale_least, kind[i].scale_least);
+        total->scale_most = fmax(old.scale_most, kind[i].scale_most);
     }
 }
 

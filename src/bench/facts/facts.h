@@ -1,8 +1,7 @@
 /* facts/: observations of a case, and what follows from them.
  *
- * Observations of one case, as plain data; those who observed wrote the sentences. bench/run fills it with results of
- * health/, launch/, check/ and the machine. Figures (figures.h) and the ruling (result.h) follow from it and the
- * case. */
+ * Observations of one case, as plain data. bench/run collects them from health/, launch/, check/ and the machine.
+ * Figures (figures.h) and the ruling (result.h) are computed from them and the case. */
 #pragma once
 #include "base/arena.h"
 #include "base/sha256.h"
@@ -14,17 +13,17 @@
 /* Numbers that a mixture of experts reports for each step (train/trainer.h). */
 typedef enum { ROUTED_BALANCE, ROUTED_DROPS, ROUTED_LEAST, ROUTED_MOST, ROUTED_VARIATION, ROUTED_FACTS } routed_fact;
 
-/* FP8 statistics of one kind of tensor: fractions of its values that rounding made zero, and that saturated; smallest
- * and largest scale. */
+/* FP8 statistics of one kind of tensor: fractions of its values that became zero by rounding and that saturated,
+ * smallest and largest scale. */
 typedef struct {
     double underflowed, saturated, scale_least, scale_most;
 } fp8_facts;
 
-/* Results of bench/checkpoint, the same on all ranks. Seconds are the slowest rank's, by its clock. After several
- * saves, the last one's values. */
+/* Results of bench/checkpoint, the same on all ranks. Seconds are the slowest rank's, by its clock. Values of a save
+ * are the last one's. */
 typedef struct {
     int64_t loaded_step; /* steps of the loaded checkpoint, after which this case continues; 0 if none was loaded */
-    int64_t rate_warmup, rate_steps; /* its learning rate: steps to the maximum, all steps */
+    int64_t rate_warmup, rate_steps; /* its learning rate's steps until the maximum, and in all */
     double loaded_bytes, load_seconds;
     char loaded_sha256[SHA256_HEX];         /* SHA-256 of the index */
     char refused[REASON_LENGTH];            /* why loading failed; empty if it succeeded or was not requested */
@@ -33,11 +32,11 @@ typedef struct {
     double rank_rate, node_rate; /* bytes/s of the slowest rank's write, and average of a node */
     double free_bytes;           /* before the save, on rank 0's file system */
     char file_system[32], sha256[SHA256_HEX];
-    char failed[REASON_LENGTH]; /* why the first failed save failed; empty if none failed */
+    char failed[REASON_LENGTH]; /* reason of the first failure of a save; empty if none */
 } checkpoint_facts;
 
-/* Prediction from the deck's machine sheet for rank 0's timed steps: seconds of one step; seconds of all timed steps by
- * phase and by axis of the tally. */
+/* Prediction from a machine sheet for rank 0's timed steps: seconds of one step with bounds; seconds of all timed steps
+ * by phase and by axis of the tally. */
 typedef struct {
     char why[REASON_LENGTH]; /* why there is no prediction; empty if there is one, or no sheet */
     double seconds, least, most;
@@ -52,7 +51,7 @@ typedef struct {
     double total_seconds; /* wall time of the case, including checks; this rank's */
     double begin_seconds; /* begin of the case since the record was opened; this rank's */
 
-    /* One value per step, warm-up first, [total]; the same on all ranks but for own_seconds and begin. */
+    /* One value per step, warm-up first, [total]; the same on all ranks, except own_seconds, begin and pause. */
     double *loss, *gradient_norm, *learning_rate, *routed[ROUTED_FACTS];
     double *own_seconds;      /* this rank's duration of the step */
     double *begin;            /* begin of the step since the begin of the case; this rank's clock */
@@ -63,19 +62,19 @@ typedef struct {
 
     /* One value per rank that takes part; gathered. */
     rank_times ranks;
-    machine_device *devices; /* [ranks, 2]: at begin and end of the timed steps, under load; NULL if none began */
+    machine_device *devices; /* [ranks, 2] at begin and end of the timed steps, under load; may be NULL */
     sample_set samples;
 
     /* Values of this rank; the record has rank 0's. */
     size_t arena_bytes, bytes_by_kind[ARENA_KINDS];
     tally tally; /* counts and seconds of the timed steps */
-    span *spans; /* operations of the last step, by time of completion; times since the first begin */
+    span *spans; /* operations of the last step, by time of completion; times since the first one began */
     int64_t span_count;
-    char engines[8192];  /* libraries of attention and products: one line in words, then a line per product */
+    char engines[8192];  /* libraries of attention and products: a summary, then a line for each product */
     char transfers[512]; /* how transfers run, and the SMs that products leave free for them; empty on the host */
     int sms_left_free;   /* by matrix products */
 
-    /* Combined over all ranks: maxima, sums, or the first rank's. */
+    /* Combined over all ranks: maximum, sum, or text of the first rank that has one. */
     placement placement;
     host_load load;                                                /* of the whole run */
     double outside_bytes, own_outside_bytes, device_outside_bytes; /* maxima in bytes; bench/paper/memory.h */
@@ -104,6 +103,6 @@ void facts_resize(facts *f, int64_t total);
 /* Adds the FP8 statistics of one step over all ranks, [FP8_KINDS]. timed: number of the timed step, from 0. Call it
  * once for each timed step, in order. */
 void facts_add_fp8(facts *f, int64_t timed, const fp8_facts kind[FP8_KINDS]);
-/* Keeps the spans of one step, and computes the idle seconds of the timed steps, which took `seconds`: no operation
- * ran, and nothing waited for a transfer. On the host, posting messages and summing received data count as idle. */
+/* Keeps the spans of one step. Computes the part of the timed steps, which took `seconds`, in which no operation ran
+ * and none waited for a transfer. On the host, posting messages and summing received data count as idle. */
 void facts_add_time(facts *f, const machine *m, int64_t step, double seconds);

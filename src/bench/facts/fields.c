@@ -37,7 +37,7 @@ int64_t field_rows(const field *f, const case_result *r) { return extent_of(f->p
 int64_t field_columns(const field *f, const case_result *r) { return extent_of(f->across, r); }
 
 /* Returns NULL if the list does not exist because no step was timed. */
-static const void *place_of(const field_group *g, const field *f, const case_result *r, int64_t i)
+static const void *address_of(const field_group *g, const field *f, const case_result *r, int64_t i)
 {
     const char *at = (g->of_case ? (const char *)r->given : (const char *)r) + g->offset + f->offset;
     int64_t columns = f->column ? field_columns(f, r) : 1;
@@ -60,7 +60,7 @@ static double real_at(const void *at)
 
 datum field_value(const field_group *g, const field *f, const case_result *r, int64_t i)
 {
-    const void *at = place_of(g, f, r, i);
+    const void *at = address_of(g, f, r, i);
     if (!at) return unknown(f->kind);
     switch (f->kind) {
     case FIELD_REAL: return datum_real(real_at(at));
@@ -88,13 +88,13 @@ bool field_row_is_zero(const field_group *g, const case_result *r, int64_t i)
     return zero;
 }
 
-datum setting_value(key_id key, const bench_case *c, char room[KEY_TEXT])
+datum setting_value(key_id key, const bench_case *c, char text[KEY_TEXT])
 {
     const key_row *row = key_at(key);
     if (row->kind == KIND_INTEGER) return datum_integer(key_integer(key, c));
     if (row->kind == KIND_REAL) return datum_real(real_at((const char *)c + row->offset));
-    key_write(key, c, room);
-    return datum_text(room);
+    key_write(key, c, text);
+    return datum_text(text);
 }
 
 static const char *type_of(field_kind kind)

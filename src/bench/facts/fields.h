@@ -43,17 +43,17 @@ typedef enum {
 typedef struct {
     const char *name, *units, *meaning; /* units: UDUNITS spelling if it exists; NULL if not a number */
     field_kind kind;
-    field_extent per, across; /* across: columns of a table; PER_CASE if it is not a table */
+    field_extent per, across; /* rows, and columns of a table; across = PER_CASE if it is not a table */
     size_t offset, stride;    /* offset of the first value; bytes from one row to the next */
-    size_t column;            /* bytes from one column to the next, if each entry of a list holds a row of a table */
+    size_t column;            /* bytes from one column to the next, if an entry of a list contains a row; else 0 */
     bool record_only;         /* not in --json */
     bool listed;              /* offset is that of a pointer to a list; in_list is the offset within an entry */
     size_t in_list;
     const char *(*word)(const void *value);
 } field;
 
-/* Form of a group in the object of --json: fields next to those of other groups; a separate object; an object with one
- * entry per row, named by the group's first field; absent. */
+/* Form of a group in --json. FLAT: members of the case's object. OBJECT: a separate object. ROWS: an object with one
+ * member per row, named by the group's first field. ABSENT: none. */
 typedef enum { LINE_FLAT, LINE_OBJECT, LINE_ROWS, LINE_ABSENT } line_form;
 typedef struct {
     const char *name; /* name of the group in the record; empty: attributes of the case */
@@ -65,20 +65,20 @@ typedef struct {
     int fields;
 } field_group;
 
-/* Place of a value that is in every entry of an array. */
+/* Place of a member of the entries of an array. */
 #define EACH(array, member)                                                                                            \
     .offset = offsetof(case_result, array[0] member), .stride = sizeof(((case_result *)0)->array[0])
-/* The list of fields; the last members of a group. */
+/* The members of a group for its fields. */
 #define FIELDS(list) .field = list, .fields = sizeof(list) / sizeof *(list)
 
-/* Groups of one value per case; groups of a value per step, rank, operation, ... In the order of --fields. */
+/* Groups of fields with one value per case, and of fields with several, in the order of --fields. */
 typedef struct {
     const field_group *group;
     int groups;
 } field_list;
 extern const field_list case_fields, part_fields;
 
-/* Number of groups in both lists; the i-th one; numbers of rows and columns of a field in a result. */
+/* Number of groups in both lists; group i; numbers of rows and columns of a field in a result. */
 int field_groups(void);
 const field_group *field_group_at(int i);
 int64_t field_rows(const field *f, const case_result *r);
@@ -86,10 +86,10 @@ int64_t field_columns(const field *f, const case_result *r);
 
 /* Returns value i, counted row by row. Its text belongs to the result. */
 datum field_value(const field_group *g, const field *f, const case_result *r, int64_t i);
-/* Returns whether all values of row i are zero, except its name. For groups of LINE_ROWS. */
+/* Returns whether all values of row i are zero, except its name. Call it for groups of LINE_ROWS. */
 bool field_row_is_zero(const field_group *g, const case_result *r, int64_t i);
-/* Returns the value of a deck key that the case uses. A text is stored in `room`. */
-datum setting_value(key_id key, const bench_case *c, char room[KEY_TEXT]);
+/* Returns the value of a deck key that the case uses. A text may be stored in `text`. */
+datum setting_value(key_id key, const bench_case *c, char text[KEY_TEXT]);
 
 /* Prints all fields: --fields. */
 void fields_print(void);

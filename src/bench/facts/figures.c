@@ -20,7 +20,7 @@ figures figures_none(const bench_case *c)
     return g;
 }
 
-static double *slowest(const facts *f, int ranks)
+static double *slowest_seconds(const facts *f, int ranks)
 {
     double *seconds = allocate(f->total, sizeof *seconds, "step times");
     for (int64_t s = 0; s < f->total; s++) {
@@ -107,7 +107,7 @@ static void find_clocks(figures *g, const machine_device *d, int rank)
     }
 }
 
-/* If the run stopped in the warm-up, the devices were not read at the begin of the timed steps: the name is empty. */
+/* Skips devices without a name, which were not read because the run stopped in the warm-up. */
 static void compare_devices(figures *g, const facts *f, int ranks)
 {
     const char *first = NULL;
@@ -132,7 +132,7 @@ bool paces_are_known(const facts *f, const bench_case *c)
     return c->backend == BACKEND_CUDA || f->load.threads == 1 || !host_is_oversubscribed(&f->load);
 }
 
-/* A rank's own seconds of a step are computing minus run delay, which other processes cause. */
+/* A rank's own seconds of a step are its computing time minus the run delay that other processes cause. */
 static rank_pace *paces_of(const facts *f, const bench_case *c)
 {
     int ranks = c->layout.ranks;
@@ -154,7 +154,7 @@ figures figures_of(const facts *f, const bench_case *c)
     compare_devices(&g, f, c->layout.ranks);
     find_peak(&g, c);
     if (!f->ranks.step) return g;
-    g.step_seconds = slowest(f, c->layout.ranks);
+    g.step_seconds = slowest_seconds(f, c->layout.ranks);
     g.pace = paces_of(f, c);
     if (steps_counted(f, c) == 0) return g;
     summarize_seconds(&g, f, c);
@@ -170,11 +170,11 @@ void figures_free(figures *g)
     free(g->pace);
 }
 
-static void insert(repeat_means *m, double seconds)
+static void insert_sorted(repeat_means *m, double seconds)
 {
-    int at = m->count++;
-    for (; at > 0 && m->seconds[at - 1] > seconds; at--) m->seconds[at] = m->seconds[at - 1];
-    m->seconds[at] = seconds;
+    int i = m->count++;
+    for (; i > 0 && m->seconds[i - 1] > seconds; i--) m->seconds[i] = m->seconds[i - 1];
+    m->seconds[i] = seconds;
 }
 
 void repeats_add(repeat_means *m, const bench_case *c, figures *g)
@@ -182,7 +182,7 @@ void repeats_add(repeat_means *m, const bench_case *c, figures *g)
     int first = c->number - c->repeat + 1;
     if (m->first != first) *m = (repeat_means){ .first = first };
     if (c->repeats < 2 || isnan(g->mean_seconds)) return;
-    insert(m, g->mean_seconds);
+    insert_sorted(m, g->mean_seconds);
     if (c->repeat < c->repeats) return;
     double least = m->seconds[0], most = m->seconds[m->count - 1];
     g->repeated = (repeated_seconds){ .count = m->count,

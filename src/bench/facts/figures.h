@@ -13,7 +13,7 @@ typedef struct {
 /* Numbers of the timed steps are NaN if no step counts. */
 typedef struct {
     int64_t tokens_per_step;
-    double *step_seconds; /* step times of the slowest rank, as long as the lists of the facts; owned */
+    double *step_seconds; /* [facts.total] step times of the slowest rank; owned */
     double mean_seconds, median_seconds, p95_seconds, minimum_seconds, maximum_seconds;
     double spread, drift;  /* p90 / p10; median of the last half / first half, NaN for one step */
     double recipe_seconds; /* mean of the last metric_steps, or of all if fewer */
@@ -29,13 +29,13 @@ typedef struct {
     double days_per_trillion;             /* NaN for proxies */
     double joules_per_token;              /* samples.joules divided by the tokens of the timed steps; NaN if unknown */
     rank_pace *pace;                      /* [ranks], of the timed steps; owned */
-    char device[64];                      /* its name, if that of all ranks is the same; else empty */
-    char throttled[REASON_LENGTH];        /* the first rank whose device was, and why; empty: none */
-    char clocks_unknown[64];              /* the first rank whose device does not tell; empty: none */
-    int throttled_rank, clocks_rank;      /* their numbers, where there is one */
+    char device[64];                      /* name of the devices; empty if ranks have different ones */
+    char throttled[REASON_LENGTH];        /* first rank with a throttled device, and the reason; empty if none */
+    char clocks_unknown[64];              /* first rank whose device reports no throttling state; empty if none */
+    int throttled_rank, clocks_rank;      /* numbers of these ranks */
 } figures;
 
-/* Return whether a timed step is part of the mean (not after a checkpoint), and how many timed steps are. */
+/* Return whether a timed step is part of the mean (not after a checkpoint), and the number of such steps. */
 bool step_counts(const facts *f, int64_t step);
 int64_t steps_counted(const facts *f, const bench_case *c);
 
@@ -43,8 +43,8 @@ int64_t steps_counted(const facts *f, const bench_case *c);
 figures figures_none(const bench_case *c);
 figures figures_of(const facts *f, const bench_case *c);
 void figures_free(figures *g);
-/* Returns whether a rank's computing time is known well enough to judge the rank. It is not on a host whose ranks have
- * several threads and share cores, because the run delay covers only the main thread. */
+/* Returns whether the computing times of ranks are exact enough to find outliers. They are not on a host whose ranks
+ * have several threads and share cores, because the run delay is known only for the main thread. */
 bool paces_are_known(const facts *f, const bench_case *c);
 
 /* Mean step times of the repeats of a case so far. Repeats follow one another in a deck. */

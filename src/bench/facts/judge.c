@@ -14,11 +14,11 @@ static void judge_numbers(const case_result *r, reasons *to)
         reasons_add(to, "steps", -1, "only %lld of %lld step%s ran", (long long)r->seen.completed, (long long)total,
                     plural(total));
     for (int64_t i = 0; i < r->seen.completed; i++) {
-        bool outgrown = isfinite(r->seen.loss[i]) && isinf(r->seen.gradient_norm[i]);
+        bool overflowed = isfinite(r->seen.loss[i]) && isinf(r->seen.gradient_norm[i]);
         if (isfinite(r->seen.loss[i]) && isfinite(r->seen.gradient_norm[i])) continue;
         reasons_add(to, "numbers", -1,
-                    outgrown ? "the gradient norm of step %lld is above 1.6e7 (2^24), beyond the exact sum"
-                             : "loss or gradient norm of step %lld is not finite",
+                    overflowed ? "the gradient norm of step %lld is above 1.6e7 (2^24), beyond the exact sum"
+                               : "loss or gradient norm of step %lld is not finite",
                     (long long)i);
         return;
     }
@@ -46,7 +46,7 @@ static void judge_shadow(const shadow_report *s, const char *when, reasons *to)
                     when, s->worst_product, s->worst_comparison);
 }
 
-/* The check covers the timed steps only if the fault struck the same operation in both. */
+/* The check proves that it detects the fault only if the fault struck the same operation in check and timed steps. */
 static void judge_struck(const facts *f, reasons *to)
 {
     const check_result *c = &f->check;

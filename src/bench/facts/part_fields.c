@@ -23,7 +23,6 @@ static const char *axis_word(const void *at) { return gathered_axis_name(*(const
 static const char *fp8_word(const void *at) { return fp8_kind_name(*(const fp8_kind *)at); }
 static const char *memory_word(const void *at) { return arena_kind_name(*(const arena_kind *)at); }
 
-/* Steps, warm-up first. */
 static const field of_steps[] = {
     { "step", "1", "number of the step, from 0, warm-up first", FIELD_ROW, .per = PER_STEP },
     { "step_seconds", "s", "step time of the slowest rank", FIELD_REAL, PER_STEP, LIST(figures.step_seconds) },
@@ -86,7 +85,6 @@ static const field of_rank_sums[] = {
       .across = PER_GATHERED_AXIS, .column = sizeof(double) },
 };
 
-/* At begin and end of the timed steps. */
 static const field of_devices[] = {
     { "clock_at_begin", "Hz", "each rank's clock as the timed steps begin", FIELD_KNOWN, DEVICE(0, clock_hertz) },
     { "clock_at_end", "Hz", "each rank's clock as the timed steps end", FIELD_KNOWN, DEVICE(1, clock_hertz) },
@@ -96,8 +94,7 @@ static const field of_devices[] = {
     { "throttled_at_end", NULL, "reasons for the clock at that time", FIELD_TEXT, DEVICE(1, throttle_reasons) },
 };
 
-/* Samples of the timed steps. Counters start at 0 in a rank's first sample. Values of the node are taken by its first
- * rank only. */
+/* Counters start at 0 in a rank's first sample. Only the first rank of a node samples values of the node. */
 static const field of_samples[] = {
     { "rank", "1", "rank that took the sample", FIELD_INTEGER, SAMPLE(rank) },
     { "seconds", "s", "time since the first timed step began; rank 0's clock", FIELD_REAL, NOW(seconds) },
@@ -141,7 +138,7 @@ static const field of_transfers[] = {
       EACH(seen.expected.exposed, ) },
 };
 
-/* Rank 0, timed steps. The bandwidths show a slow transfer. */
+/* Rank 0, timed steps. */
 static const field of_transfer_kinds[] = {
     { "name", NULL, "axis and kind of transfer", FIELD_TEXT, PER_TRANSFER, TALLY(transfer, .name) },
     { "messages", "1", "submitted; rank 0, timed steps", FIELD_COUNT, PER_TRANSFER, TALLY(transfer, .messages) },
@@ -208,7 +205,7 @@ static const field of_check[] = {
     { "digest", NULL, "digest of losses, norms and final weights of all ranks", FIELD_TEXT, CHECK(digest) },
 };
 
-/* After several saves, the last one's. Seconds are the slowest rank's. */
+/* Values of a save are the last one's. Seconds are the slowest rank's. */
 static const field of_checkpoint[] = {
     { "loaded_step", "1", "steps of the checkpoint from which the case continued; 0 if none", FIELD_COUNT,
       SAVED(loaded_step) },

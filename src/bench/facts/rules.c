@@ -10,8 +10,7 @@
 
 enum { OUTLIERS_NAMED = 3 };
 
-/* Settings that make a step do less than training, or something else. */
-static void as_in_training(const case_result *r, reasons *to)
+static void require_training(const case_result *r, reasons *to)
 {
     const bench_case *c = r->given;
     if (c->check == CHECK_OFF) reasons_add(to, "check off", -1, "check off");
@@ -19,7 +18,7 @@ static void as_in_training(const case_result *r, reasons *to)
     if (c->tokens == TOKENS_ZEROS) reasons_add(to, "tokens", -1, "tokens are all zero");
 }
 
-static void without_profilers(const case_result *r, reasons *to)
+static void require_no_profiler(const case_result *r, reasons *to)
 {
     const number_range *steps = &r->given->profile;
     if (steps->last)
@@ -28,7 +27,7 @@ static void without_profilers(const case_result *r, reasons *to)
     if (r->seen.profiled[0]) reasons_add(to, "profiled", r->seen.profiled_rank, "profiled: %s", r->seen.profiled);
 }
 
-static void without_keys_for_developers(const case_result *r, reasons *to)
+static void require_default_developer_keys(const case_result *r, reasons *to)
 {
     for (key_id key = USER_KEYS; key < KEYS; key++) {
         char value[KEY_TEXT];
@@ -38,13 +37,13 @@ static void without_keys_for_developers(const case_result *r, reasons *to)
     }
 }
 
-static void without_debugging(const case_result *r, reasons *to)
+static void require_no_debug(const case_result *r, reasons *to)
 {
     (void)r;
     if (build_debug) reasons_add(to, "debug build", -1, "debug build");
 }
 
-static void without_idle_ranks(const case_result *r, reasons *to)
+static void require_no_idle_ranks(const case_result *r, reasons *to)
 {
     const bench_case *c = r->given;
     int idle = c->world_ranks - c->layout.ranks;
@@ -61,7 +60,7 @@ static int64_t timed_steps(const case_result *r)
 }
 
 /* The number of steps of a soak is known only after it. */
-static void of_enough_steps(const case_result *r, reasons *to)
+static void require_enough_steps(const case_result *r, reasons *to)
 {
     bool soak = r->given->minutes > 0.0, ran = r->seen.loss;
     int64_t steps = soak ? timed_steps(r) : deck_counted_steps(r->given);
@@ -69,7 +68,7 @@ static void of_enough_steps(const case_result *r, reasons *to)
         reasons_add(to, "steps", -1, "too few steps: %lld timed, %d are needed", (long long)steps, LEAST_STEPS);
 }
 
-static void say_crowding(const host_load *l, reasons *to)
+static void add_crowding(const host_load *l, reasons *to)
 {
     char supply[64];
     if (l->node_ranks * l->threads > l->cores) snprintf(supply, sizeof supply, "%d core%s", l->cores, plural(l->cores));
@@ -79,12 +78,12 @@ static void say_crowding(const host_load *l, reasons *to)
 }
 
 /* With devices the host only submits operations, so it may have fewer cores than threads. */
-static void without_crowding(const case_result *r, reasons *to)
+static void require_enough_cores(const case_result *r, reasons *to)
 {
-    if (r->given->backend == BACKEND_HOST && host_is_oversubscribed(&r->seen.load)) say_crowding(&r->seen.load, to);
+    if (r->given->backend == BACKEND_HOST && host_is_oversubscribed(&r->seen.load)) add_crowding(&r->seen.load, to);
 }
 
-static void without_throttling(const case_result *r, reasons *to)
+static void require_no_throttling(const case_result *r, reasons *to)
 {
     if (r->figures.throttled[0])
         reasons_add(to, "throttled", r->figures.throttled_rank, "throttled device: %s", r->figures.throttled);
@@ -95,20 +94,20 @@ static void without_throttling(const case_result *r, reasons *to)
 }
 
 /* Only recipe layouts must keep tensor groups within an NVLink domain. */
-static void placed_as_the_recipe(const case_result *r, reasons *to)
+static void require_recipe_placement(const case_result *r, reasons *to)
 {
     char split[REASON_LENGTH];
     if (r->given->recipe_gpus && placement_complaint(&r->seen.placement, &r->given->layout, split))
         reasons_add(to, "placement", -1, "%s", split);
 }
 
-static void without_preloads(const case_result *r, reasons *to)
+static void require_no_preloads(const case_result *r, reasons *to)
 {
     if (r->seen.preloaded[0]) reasons_add(to, "preloaded", r->seen.preloaded_rank, "preloaded: %s", r->seen.preloaded);
 }
 
 /* Adds "outlier rank 1 on host: computes 203 % (+- 7) longer than 1 peer; 20 ms a step late". */
-static void name_outlier(const case_result *r, int rank, reasons *to)
+static void add_outlier(const case_result *r, int rank, reasons *to)
 {
     const rank_pace *p = &r->figures.pace[rank];
     const char *device = r->seen.devices[2 * rank].identity;
@@ -134,23 +133,23 @@ static int next_outlier(const case_result *r, double before)
     return worst;
 }
 
-static void without_outliers(const case_result *r, reasons *to)
+static void require_no_outliers(const case_result *r, reasons *to)
 {
     int rank = next_outlier(r, INFINITY);
     for (int i = 0; i < OUTLIERS_NAMED && rank >= 0; i++) {
-        name_outlier(r, rank, to);
+        add_outlier(r, rank, to);
         rank = next_outlier(r, r->figures.pace[rank].excess);
     }
 }
 
-static void with_equal_libraries(const case_result *r, reasons *to)
+static void require_equal_libraries(const case_result *r, reasons *to)
 {
     if (r->seen.libraries_differ[0])
         reasons_add(to, "libraries", r->seen.libraries_rank, "libraries differ: %s", r->seen.libraries_differ);
 }
 
 /* With few steps, spread and drift mean little. */
-static void with_steady_steps(const case_result *r, reasons *to)
+static void require_steady_steps(const case_result *r, reasons *to)
 {
     if (timed_steps(r) < LEAST_STEPS) return;
     if (r->figures.spread > SPREAD_LIMIT)
@@ -163,7 +162,7 @@ static void with_steady_steps(const case_result *r, reasons *to)
 }
 
 /* Compares the means of all repeats, which only the last repeat has. */
-static void as_before(const case_result *r, reasons *to)
+static void require_equal_repeats(const case_result *r, reasons *to)
 {
     if (r->figures.repeated.spread > REPEATS_LIMIT)
         reasons_add(to, "repeats", -1, "the means of %d repeats spread by %.1f %%, limit %.0f %%",
@@ -171,7 +170,7 @@ static void as_before(const case_result *r, reasons *to)
 }
 
 /* Without a stop, a soak is too short only if the record cannot hold more steps (bench/run/soak.h). */
-static void as_long_as_asked(const case_result *r, reasons *to)
+static void require_full_soak(const case_result *r, reasons *to)
 {
     double minutes = 0.0;
     for (int64_t i = r->given->warmup; i < r->seen.completed; i++)
@@ -185,10 +184,9 @@ static void as_long_as_asked(const case_result *r, reasons *to)
             minutes, r->given->minutes, (long long)r->seen.completed, r->given->layout.ranks);
 }
 
-/* Divergence is not a fault of the machine, because a deck may set any learning rate, but the numbers are not those of
- * training. A model without knowledge has a loss of ln(vocabulary), an untrained one little more. A loss of twice that
- * needs large wrong logits. */
-static void with_sound_numbers(const case_result *r, reasons *to)
+/* If training diverges, for example because of the deck's learning rate, its numbers are not typical of training. Equal
+ * probabilities for all tokens give a loss of ln(vocabulary), an untrained model a little more. */
+static void require_sound_numbers(const case_result *r, reasons *to)
 {
     double first = r->seen.completed ? r->seen.loss[0] : 0.0,
            limit = 2.0 * fmax(log((double)r->given->model.vocabulary), first);
@@ -209,7 +207,7 @@ static void with_sound_numbers(const case_result *r, reasons *to)
             r->seen.loss[worst], (long long)worst, limit);
 }
 
-static void to_its_end(const case_result *r, reasons *to)
+static void require_completion(const case_result *r, reasons *to)
 {
     char progress[PROGRESS_TEXT];
     if (r->ruling.fails.count) reasons_add(to, "failed", -1, "failed");
@@ -218,52 +216,52 @@ static void to_its_end(const case_result *r, reasons *to)
                     r->ruling.stopped_by);
 }
 
-#define WORDS(limit) #limit
-#define SAY(limit) WORDS(limit)
-/* Rows of the table that --rules prints. names: reasons that `apply` adds. The first FORESEEN rules follow from the
- * deck alone. */
+#define QUOTED(limit) #limit
+#define TEXT(limit) QUOTED(limit)
+/* Rows of the table that --rules prints. names: rules of the reasons that `apply` adds. The first FORESEEN rows depend
+ * only on the deck. */
 static const struct {
     const char *names, *rule, *why, *remedy;
     void (*apply)(const case_result *, reasons *);
 } rules[] = {
     { "check off, learning rate, tokens", "`check` not `off`; learning rate above 0; tokens not all zeros",
-      "steps would do less than training", "remove the setting", as_in_training },
+      "steps would do less than training", "remove the setting", require_training },
     { "profiled", "no `profile` key, injected tool (`NVTX_INJECTION64_PATH`, `CUDA_INJECTION64_PATH`) or NCCL trace",
-      "profiling takes time", "run without it", without_profilers },
+      "profiling takes time", "run without it", require_no_profiler },
     { "developer key", "developer keys (`--keys developer`) at their defaults", "they are for tests", "remove it",
-      without_keys_for_developers },
-    { "debug build", "no debug build", "it checks itself while timed", "`make` without `DEBUG=1`", without_debugging },
+      require_default_developer_keys },
+    { "debug build", "no debug build", "it checks itself while timed", "`make` without `DEBUG=1`", require_no_debug },
     { "idle ranks", "no idle ranks, unless the deck sets the layout", "they inflate tokens/s per GPU",
-      "start the number in the reason", without_idle_ranks },
-    { "steps", "at least " SAY(LEAST_STEPS) " timed steps, except those after a checkpoint",
-      "fewer give no reliable mean", "raise `steps` or `checkpoint_every`", of_enough_steps },
+      "start the number in the reason", require_no_idle_ranks },
+    { "steps", "at least " TEXT(LEAST_STEPS) " timed steps, except those after a checkpoint",
+      "fewer give no reliable mean", "raise `steps` or `checkpoint_every`", require_enough_steps },
     { "oversubscribed", "on the host: no more threads than cores or quota", "ranks wait at random",
-      "fewer ranks or threads", without_crowding },
+      "fewer ranks or threads", require_enough_cores },
     { "throttled, clocks", "no throttled device in NVML's samples", "heat or power limits it",
-      "cooling, power limit; install NVML", without_throttling },
+      "cooling, power limit; install NVML", require_no_throttling },
     { "outlier",
       "no rank computes 10 % longer than its peers, beyond three standard errors; not judged: several threads on "
       "shared cores",
-      "all others wait for it", "leave out the GPU in the reason", without_outliers },
+      "all others wait for it", "leave out the GPU in the reason", require_no_outliers },
     { "preloaded", "no preloaded library that replaces functions of clocks, MPI, oneDNN, CUDA or NCCL",
-      "it may change times or work", "run without it", without_preloads },
+      "it may change times or work", "run without it", require_no_preloads },
     { "placement", "recipe's layout: tensor groups within an NVLink domain, or node if NVML reports none",
-      "as published", "block distribution; see the reason", placed_as_the_recipe },
+      "as published", "block distribution; see the reason", require_recipe_placement },
     { "libraries", "equal libraries on all ranks", "unclear what ran", "equal environment on all nodes",
-      with_equal_libraries },
+      require_equal_libraries },
     { "spread, drift",
-      "p90 / p10 of step times at most " SAY(SPREAD_LIMIT) "; median of last half / first half "
-                                                           "1/" SAY(DRIFT_LIMIT) " to " SAY(DRIFT_LIMIT),
+      "p90 / p10 of step times at most " TEXT(SPREAD_LIMIT) "; median of last half / first half "
+                                                            "1/" TEXT(DRIFT_LIMIT) " to " TEXT(DRIFT_LIMIT),
       "undisturbed steps vary little; warm-up changes the speed",
-      "other jobs, network, power limits; `warmup`; soak with `minutes`", with_steady_steps },
-    { "repeats", "largest / smallest mean of `repeats` at most 1 + " SAY(REPEATS_LIMIT) ", judged with the last",
-      "one run proves little", "more steps", as_before },
-    { "soak", "a soak lasts `minutes`", "slow heating shows late", "fewer `minutes`", as_long_as_asked },
+      "other jobs, network, power limits; `warmup`; soak with `minutes`", require_steady_steps },
+    { "repeats", "largest / smallest mean of `repeats` at most 1 + " TEXT(REPEATS_LIMIT) ", judged with the last",
+      "one run proves little", "more steps", require_equal_repeats },
+    { "soak", "a soak lasts `minutes`", "slow heating shows late", "fewer `minutes`", require_full_soak },
     { "numbers, collapse, divergence",
       "finite loss and norm, no zero gradient, loss at most twice an untrained model's",
-      "broken training needs less power", "the recipe's learning rate", with_sound_numbers },
+      "broken training needs less power", "the recipe's learning rate", require_sound_numbers },
     { "failed, interrupted", "complete and PASSED", "steps are missing or wrong", "find the cause in the reason",
-      to_its_end },
+      require_completion },
 };
 enum { FORESEEN = 6, RULES = sizeof rules / sizeof *rules };
 

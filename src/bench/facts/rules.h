@@ -12,8 +12,8 @@
 /* Largest ratio of the 90th to the 10th percentile of step times. Undisturbed machines vary by a few percent, so a
  * ratio of 1.2 shows a disturbance. */
 #define SPREAD_LIMIT 1.2
-/* Largest ratio of the medians of the two halves of the timed steps, either way. A larger change shows that the machine
- * still warms up or slows down, and that a longer run would give another speed. */
+/* Largest ratio of the medians of the two halves of the timed steps, or of its inverse. A larger change shows that the
+ * machine still warms up or slows down, and that a longer run would give another speed. */
 #define DRIFT_LIMIT 1.1
 
 /* Largest / smallest mean of the repeats - 1. A speed accepted with a tolerance of 5 % must repeat within 5 %. */
@@ -25,5 +25,5 @@ void rules_foresee(const bench_case *c, reasons *to);
 void rules_apply(const case_result *r, reasons *to);
 /* Prints all rules as a Markdown table: --rules. */
 void rules_print(void);
-/* Sets whether the judged result is comparable with a published one, and with which, or why not. */
+/* Sets whether the judged result is comparable with a published one, and the published cell or the reason. */
 void rules_compare(case_result *r);

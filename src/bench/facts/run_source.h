@@ -20,8 +20,8 @@ typedef struct {
     int ranks, threads;                   /* OpenMP threads per rank */
     const char *hosts;                    /* [ranks] names of HOST_NAME_BYTES each; rank 0 only */
     const char *switches;                 /* [ranks] switches above the node, of SWITCHES_BYTES each; rank 0 only */
-    const char *mpi, *products;           /* loaded libraries, in words */
-    const char *cuda;                     /* CUDA libraries in words; NULL or empty without devices */
+    const char *mpi, *products;           /* names and versions of the libraries */
+    const char *cuda;                     /* the same for CUDA; NULL or empty without devices */
     const machine_device *devices;        /* [ranks] on rank 0 of a run on devices; else NULL */
     const struct library_list *libraries; /* loaded at the start (bench/launch/libraries.h); NULL if unknown */
     struct record_place *place;           /* place of the record; rank 0 only */

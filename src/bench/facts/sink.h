@@ -8,13 +8,13 @@
 enum { FINAL_REASON = ACCEPTANCE_REASON + 32 };
 typedef struct {
     int passed, failed, skipped, interrupted, valid;
-    int unchecked;       /* PASSED with check = off */
-    int expecting;       /* cases with an expected speed */
-    int missed, lacking; /* cases NOT ACCEPTED; cases NOT VALID; both without cases that were stopped */
-    int refused;         /* SKIPPED because the checkpoint could not be loaded */
-    bool stopped;        /* stopped early: a case was interrupted or did not begin */
-    bool strict;         /* a case that is SKIPPED or NOT VALID is a failure */
-    /* first such case and its reason; empty if none */
+    int unchecked;           /* PASSED with check = off */
+    int expecting;           /* cases with an expected speed */
+    int unaccepted, invalid; /* cases NOT ACCEPTED, and cases NOT VALID, that were not stopped */
+    int refused;             /* SKIPPED because the checkpoint could not be loaded */
+    bool stopped;            /* stopped early: a case was interrupted or did not begin */
+    bool strict;             /* a case that is SKIPPED or NOT VALID is a failure */
+    /* the first case of each kind and its reason; empty if none */
     char first_failed[FINAL_REASON], first_invalid[FINAL_REASON], first_skipped[FINAL_REASON];
     char not_accepted[FINAL_REASON], stopped_by[FINAL_REASON], unsaved[FINAL_REASON];
 } final_counts;
@@ -23,7 +23,7 @@ typedef struct {
 typedef struct {
     int64_t step;
     double spent_seconds; /* total of all steps so far, by rank 0's clock */
-    double soak_seconds;  /* seconds that a soak still has to run; 0 if it is none */
+    double soak_seconds;  /* remaining seconds of a soak; 0 if it is none */
 } step_now;
 
 typedef struct {
@@ -48,7 +48,7 @@ typedef struct {
 
 /* Opens all sinks, on rank 0. If it returns false, it has printed the reason on stderr. */
 bool sinks_open(sinks *s, const run_source *run);
-/* Each passes its event to all sinks. */
+/* Pass an event to all sinks. */
 void sinks_begin(const sinks *s, const bench_case *c);
 void sinks_check(const sinks *s, const case_result *r);
 void sinks_step(const sinks *s, const case_result *r, const step_now *now);

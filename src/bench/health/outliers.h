@@ -4,10 +4,10 @@
  * differ by design, such as first, middle and last stages of a pipeline, are not compared. A rank without peers is not
  * judged. In each step, a rank's own seconds are compared with the median m of its peers'. With sums over the steps,
  *     excess = sum own / sum m - 1
- * and its standard error is that of batch means (Law and Kelton). The steps are cut into BLOCKS of consecutive steps; d
- * is sum own - sum m of one block:
+ * and its standard error is that of batch means (Law and Kelton). The steps are divided into BLOCKS of consecutive
+ * steps, and each block has a difference d = sum own - sum m:
  *     error = sqrt(BLOCKS) standard deviation(d) / sum m.
- * A single slow step, however long, gives excess = error, and so no outlier. */
+ * A single slow step of any length gives excess = error, so it makes no outlier. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Axes of groups with transfers (parallel/mesh.c), and the table of the waits for each. */
+/* Axes with transfers (parallel/mesh.c), and the table of exposed seconds of each. */
 static const struct {
     const char *axis;
     rank_table exposed;
@@ -22,7 +22,7 @@ enum { ROW_TABLES = 1, ROW_COLLECTIVES = ROW_TABLES + RANK_TABLES, ROWS = ROW_CO
 
 static const char TIMES[] = "the times of ranks";
 
-static int gathered_axis(const char *name)
+static int axis_number(const char *name)
 {
     for (int a = 0; a < GATHERED_AXES; a++)
         if (strcmp(gathered[a].axis, name) == 0) return a;
@@ -33,9 +33,9 @@ const char *gathered_axis_name(int axis) { return gathered[axis].axis; }
 
 static double *row_of(const own_times *t, int row) { return t->row + row * t->steps; }
 
-static void take_axis(own_times *t, const tally_axis *axis, int column, const tally_step *step)
+static void add_axis(own_times *t, const tally_axis *axis, int column, const tally_step *step)
 {
-    int a = gathered_axis(axis->axis);
+    int a = axis_number(axis->axis);
     t->work.first[a] = axis->first;
     for (int64_t s = 0; s < t->steps; s++) {
         row_of(t, ROW_TABLES + (int)gathered[a].exposed)[s] += step[s].exposed[column];
@@ -43,7 +43,7 @@ static void take_axis(own_times *t, const tally_axis *axis, int column, const ta
     }
 }
 
-static void take_work(rank_work *w, const tally *t)
+static void add_work(rank_work *w, const tally *t)
 {
     for (int k = 0; k < OP_KINDS; k++) {
         if (op_is_transfer((op_kind)k)) continue;
@@ -57,7 +57,7 @@ static rank_sums sums_of(const tally *t)
     rank_sums s = { .idle_seconds = t->idle_seconds, .dispatch_seconds = t->dispatch_seconds };
     memcpy(s.phase_seconds, t->phase_seconds, sizeof s.phase_seconds);
     for (int i = 0; i < t->axes; i++) {
-        int a = gathered_axis(t->axis[i].axis);
+        int a = axis_number(t->axis[i].axis);
         s.messages[a] = t->axis[i].messages;
         s.bytes[a] = t->axis[i].bytes;
         s.seconds[a] = t->axis[i].seconds;
@@ -74,18 +74,18 @@ own_times times_of_rank(machine *m, const tally *timed, const double *step, int6
     memcpy(row_of(&t, 0), step, (size_t)steps * sizeof *step);
     if (!m) return t;
     const tally *counted = machine_tally(m);
-    const tally_step *of = machine_steps(m);
+    const tally_step *step_tally = machine_steps(m);
     for (int64_t s = 0; s < steps; s++) {
-        row_of(&t, ROW_TABLES + RANK_COMPUTING)[s] = of[s].computing;
-        row_of(&t, ROW_TABLES + RANK_RUN_DELAY)[s] = of[s].run_delay;
+        row_of(&t, ROW_TABLES + RANK_COMPUTING)[s] = step_tally[s].computing;
+        row_of(&t, ROW_TABLES + RANK_RUN_DELAY)[s] = step_tally[s].run_delay;
     }
-    for (int a = 0; a < counted->axes; a++) take_axis(&t, &counted->axis[a], a, of);
-    take_work(&t.work, counted);
+    for (int a = 0; a < counted->axes; a++) add_axis(&t, &counted->axis[a], a, step_tally);
+    add_work(&t.work, counted);
     t.work.sums = sums_of(timed);
     return t;
 }
 
-/* Makes a table [steps, ranks] of one row of each rank, [ranks, steps]. Steps that did not complete become NaN. */
+/* Transposes all[ranks, steps] to a table [steps, ranks]. Steps that did not complete become NaN. */
 static double *table_of(const double *all, int64_t steps, int64_t completed, int ranks)
 {
     double *table = allocate(steps * ranks, sizeof *table, TIMES);
@@ -94,20 +94,21 @@ static double *table_of(const double *all, int64_t steps, int64_t completed, int
     return table;
 }
 
-/* Adds the lateness in an axis's collectives: the group's longest time minus the rank's own. in: [ranks, steps]. Skips
- * an invalid rank number: then a gather went wrong, and the watch ends the run. */
-static void add_lateness(const rank_times *x, int axis, const double *in, int64_t steps, int ranks)
+/* Adds the lateness in an axis's collectives. seconds: [ranks, steps] in collectives. Skips invalid rank numbers, which
+ * follow from a failed gather, after which the watch ends the run. */
+static void add_lateness(const rank_times *x, int axis, const double *seconds, int64_t steps, int ranks)
 {
     double *longest = allocate(ranks, sizeof *longest, TIMES);
     for (int64_t s = 0; s < steps; s++) {
         memset(longest, 0, (size_t)ranks * sizeof *longest);
         for (int i = 0; i < ranks; i++) {
             int first = x->work[i].first[axis];
-            if (first >= 0 && first < ranks) longest[first] = fmax(longest[first], in[i * steps + s]);
+            if (first >= 0 && first < ranks) longest[first] = fmax(longest[first], seconds[i * steps + s]);
         }
         for (int i = 0; i < ranks; i++) {
             int first = x->work[i].first[axis];
-            if (first >= 0 && first < ranks) x->table[RANK_LATE][s * ranks + i] += longest[first] - in[i * steps + s];
+            if (first >= 0 && first < ranks)
+                x->table[RANK_LATE][s * ranks + i] += longest[first] - seconds[i * steps + s];
         }
     }
     free(longest);

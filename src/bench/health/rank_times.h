@@ -27,8 +27,8 @@ typedef struct {
     double bytes[GATHERED_AXES], seconds[GATHERED_AXES];
 } rank_sums;
 
-/* flops, bytes: of computing operations in all steps. first: for each axis with transfers, the world rank of the first
- * member of the rank's group; -1 without collectives. */
+/* flops, bytes: of computing operations in all steps. first: world rank of the first member of the rank's group on
+ * each axis; -1 without collectives. */
 typedef struct {
     double flops, bytes;
     char host[64];
@@ -42,7 +42,7 @@ typedef struct {
     rank_work *work;
 } rank_times;
 
-/* Times of this rank before they are gathered. row: rows of one number per step (rank_times.c); owned. */
+/* Times of this rank before they are gathered. row: [rows, steps], in the order of rank_times.c; owned. */
 typedef struct {
     double *row;
     int64_t steps;
@@ -53,9 +53,8 @@ const char *gathered_axis_name(int axis);
 /* Returns this rank's times, from its machine m (NULL if it takes no part). timed: counts and seconds of the timed
  * steps. step: [steps] seconds by this rank's clock. */
 own_times times_of_rank(machine *m, const tally *timed, const double *step, int64_t steps);
-/* Gathers the times on rank 0, and frees `brought`. Collective over the world. Lateness needs no common clock: a
- * collective ends on all ranks at the same time, so the last rank to arrive has the shortest one. For an axis in a step
- *     late = largest of the group's seconds in collectives - own,
- * summed over axes. */
-rank_times times_gather(own_times *brought, int64_t completed, int ranks);
+/* Gathers the times on rank 0, and frees t. Collective over the world. Lateness needs no common clock: a collective
+ * ends on all ranks at the same time, so it is shortest on the rank that arrives last. Lateness is a sum over axes of
+ *     largest of the group's seconds in collectives of the step - own seconds. */
+rank_times times_gather(own_times *t, int64_t completed, int ranks);
 void times_free(rank_times *t);

@@ -13,16 +13,16 @@ static int ascending(const void *a, const void *b)
 
 void sort_numbers(double *x, int64_t n) { qsort(x, (size_t)n, sizeof *x, ascending); }
 
-int64_t place_in(const double *sorted, int64_t n, double x)
+int64_t index_in(const double *sorted, int64_t n, double x)
 {
     return (const double *)bsearch(&x, sorted, (size_t)n, sizeof x, ascending) - sorted;
 }
 
 double quantile(const double *sorted, int64_t n, double q)
 {
-    double at = q * (double)(n - 1), below = floor(at);
-    int64_t i = (int64_t)below;
-    return i + 1 < n ? sorted[i] + (at - below) * (sorted[i + 1] - sorted[i]) : sorted[n - 1];
+    double position = q * (double)(n - 1), lower = floor(position);
+    int64_t i = (int64_t)lower;
+    return i + 1 < n ? sorted[i] + (position - lower) * (sorted[i + 1] - sorted[i]) : sorted[n - 1];
 }
 
 double median_of(const double *x, int64_t n)

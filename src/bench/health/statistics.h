@@ -5,7 +5,7 @@
 /* Sorts in ascending order. The positions of NaN are undefined. */
 void sort_numbers(double *x, int64_t n);
 /* Returns the index of x, which is one of n numbers in ascending order. */
-int64_t place_in(const double *sorted, int64_t n, double x);
+int64_t index_in(const double *sorted, int64_t n, double x);
 /* Returns the quantile q (0 to 1) of n > 0 numbers in ascending order, linear between neighbours. */
 double quantile(const double *sorted, int64_t n, double q);
 /* Returns the median of n numbers in any order; NaN if n is 0. */

@@ -29,7 +29,7 @@ static void *image_resize(void *bytes, size_t size, H5FD_file_image_op_t operati
     return larger;
 }
 
-static herr_t image_give(void *bytes, H5FD_file_image_op_t operation, void *data)
+static herr_t image_free(void *bytes, H5FD_file_image_op_t operation, void *data)
 {
     image *i = data;
     if (operation == H5FD_FILE_IMAGE_OP_FILE_CLOSE && bytes == i->bytes) i->closed = true;
@@ -37,8 +37,8 @@ static herr_t image_give(void *bytes, H5FD_file_image_op_t operation, void *data
     return 0;
 }
 
-/* HDF5 copies lists, but all copies share one image. */
-static void *image_share(void *data) { return data; }
+/* HDF5 copies file-access lists, but all copies have the same image. */
+static void *image_copy_data(void *data) { return data; }
 static herr_t image_release(void *data)
 {
     (void)data;
@@ -50,8 +50,8 @@ herr_t image_install(hid_t access, image *i)
     H5FD_file_image_callbacks_t callbacks = { .image_malloc = image_allocate,
                                               .image_memcpy = NULL,
                                               .image_realloc = image_resize,
-                                              .image_free = image_give,
-                                              .udata_copy = image_share,
+                                              .image_free = image_free,
+                                              .udata_copy = image_copy_data,
                                               .udata_free = image_release,
                                               .udata = i };
     if (H5Pset_fapl_core(access, IMAGE_INCREMENT, false) < 0) return -1;

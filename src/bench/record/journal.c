@@ -1,4 +1,4 @@
-/* A kill cuts off the end of the last entry; then its check word does not match. */
+/* If the run is killed during a write, the check word of the last entry does not match. */
 #include "bench/record/journal.h"
 #include "base/fail.h"
 #include "base/sha256.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
-/* One call writes at most 2,147,479,552 bytes, and fewer if the disk becomes full; then the next call fails. */
+/* writev writes at most 2,147,479,552 bytes. It writes fewer if the disk becomes full, and the next call fails. */
 static bool write_parts(int file, struct iovec part[2])
 {
     while (part[0].iov_len + part[1].iov_len) {
@@ -47,7 +47,6 @@ static bool append(const record_place *p, journal_kind kind, const void *bytes, 
     return write_parts(p->file, part);
 }
 
-/* Closes the piece and appends it. On failure returns false and writes a reason. */
 static bool append_piece(const record_place *p, writer *w, char *reason, size_t length)
 {
     void *bytes;
@@ -82,7 +81,7 @@ static bool open_journal(void **state, const run_source *run, char *reason, size
     return append_piece(p, w, reason, length);
 }
 
-static void end_piece(const record_place *p, writer *w)
+static void append_or_fail(const record_place *p, writer *w)
 {
     char reason[2048];
     if (!append_piece(p, w, reason, sizeof reason)) FAIL_STATUS(STATUS_RECORD, "journal: %s", reason);
@@ -97,7 +96,7 @@ static void begin_case(void *state, const bench_case *c)
     accept_case(&begun);
     writer *w = writer_open();
     case_write_settings(w, &begun);
-    end_piece(p, w);
+    append_or_fail(p, w);
 }
 
 static void add_step(void *state, const case_result *r, const step_now *now)
@@ -120,14 +119,14 @@ static void end_case(void *state, const case_result *r)
     if (p->none) return;
     writer *w = writer_open();
     case_write(w, r);
-    end_piece(p, w);
+    append_or_fail(p, w);
 }
 
-/* The journal is not needed: the record has everything, or no case ran. A failed record has ended the run before. */
+/* Deletes the journal, because the record has everything or no case ran. If the record failed, the run has ended. */
 static void end_run(void *state, const run_source *run, const final_counts *n)
 {
     (void)run;
-    if (n) place_forget_journal(state);
+    if (n) place_delete_journal(state);
 }
 
 const sink journal_sink = {

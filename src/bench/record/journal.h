@@ -4,8 +4,8 @@
  * of a case at its end;
  * - steps of the current case.
  * `validation/validate.py --recover` makes a record from it; validation/validate/recover.py reads this layout. Numbers
- * are stored as in memory: little-endian, IEEE. There is no fsync: entries survive the process, not a crash of the
- * machine. */
+ * are stored as in memory: little-endian, IEEE. There is no fsync: entries survive the end of the process, but not a
+ * crash of the machine. */
 #pragma once
 #include <stdint.h>
 
@@ -17,7 +17,7 @@ typedef struct {
     uint32_t kind, bytes;
     char check[JOURNAL_CHECK];
 } journal_entry;
-/* Largest entry in bytes. A case with more (many steps on many ranks) cannot be written. */
+/* Largest entry in bytes. A case with more bytes (many steps on many ranks) cannot be written. */
 #define JOURNAL_ENTRY_MOST ((int64_t)UINT32_MAX)
 
 /* Numbers of a step: seconds of rank 0's clock, loss, gradient norm, learning rate, then the routed_facts. */

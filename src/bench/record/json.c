@@ -25,7 +25,7 @@ static void write_text(FILE *to, const char *s)
     fprintf(to, "\"");
 }
 
-/* Writes 15 digits if they give the same number back, otherwise 17. */
+/* Writes 15 digits if they represent x exactly, otherwise 17. */
 static void write_real(FILE *to, double x)
 {
     char text[32];
@@ -54,7 +54,7 @@ static void write_list(FILE *to, const field_group *g, const field *f, const cas
     fprintf(to, "]");
 }
 
-/* Writes row i of a group with rows, without the first field, which names the row. */
+/* Writes the fields of a group, or of its row i without the first field, which names the row. */
 static void write_fields(FILE *to, const field_group *g, const case_result *r, int64_t i, const char *comma)
 {
     bool rows = g->line == LINE_ROWS;
@@ -154,7 +154,6 @@ static void write_reasons(FILE *to, const case_result *r)
 void json_foresee(FILE *to, const foreseen_case *f)
 {
     const bench_case *c = f->result->given;
-    /* cell of the same layout, or the one from which it is scaled */
     const recipe_row *row = recipe_origin(c, f->device);
     json_keys(to, c);
     for (int i = 0; i < field_groups(); i++)
@@ -175,8 +174,8 @@ void json_foresee(FILE *to, const foreseen_case *f)
 
 typedef void case_writer(FILE *to, const case_result *r, const record_place *place);
 
-/* Returns the text that `write` writes for a case; owned by the caller. */
-static char *text_of_case(case_writer *write, const case_result *r, const record_place *place)
+/* Returns the output of `write` for a case; owned by the caller. */
+static char *case_text(case_writer *write, const case_result *r, const record_place *place)
 {
     char *text = NULL;
     size_t length;
@@ -233,7 +232,7 @@ static void write_file(void *state, const case_result *r)
 {
     FILE *to = state;
     if (!to) return;
-    char *text = text_of_case(write_case, r, NULL);
+    char *text = case_text(write_case, r, NULL);
     if (fputs(text, to) < 0 || fflush(to) != 0)
         FAIL_STATUS(STATUS_RECORD, "the file of --json could not be written: %s", strerror(errno));
     free(text);
@@ -252,10 +251,10 @@ static bool open_line(void **state, const run_source *run, char *reason, size_t 
     return true;
 }
 
-/* One write, so that a stopped launcher passes on the whole line or nothing. */
+/* Uses one write, so that a stopping launcher prints the whole line or nothing. */
 static void say_brief(void *state, const case_result *r)
 {
-    char *text = text_of_case(write_brief, r, state);
+    char *text = case_text(write_brief, r, state);
     say("%s", text);
     fflush(stdout);
     free(text);

@@ -6,7 +6,7 @@
 
 /* Results of a dry run. */
 typedef struct {
-    case_result *result; /* the case, and its reasons for NOT VALID and NOT ACCEPTED that no result can change */
+    case_result *result;          /* the case, and reasons for NOT VALID and NOT ACCEPTED that are known before a run */
     char expected[EXPECTED_TEXT]; /* expected speed in words; empty if none */
     double memory_bytes;          /* of the rank that needs most; NaN if unknown */
     const char *device;
@@ -15,8 +15,8 @@ typedef struct {
     int64_t messages; /* rank 0's messages in one step */
 } foreseen_case;
 
-/* Opens the file of --json for writing; "-" is stdout. Returns NULL and writes a reason if it fails, or if the file is
- * the deck. */
+/* Opens the file of --json for writing; "-" is stdout. On failure, or if the file is the deck, returns NULL and writes
+ * a reason. */
 FILE *json_open(const char *name, const char *deck_path, char *reason, size_t length);
 /* Does the same in a run, where the file must not be the record or its journal. */
 FILE *json_open_in_run(const char *name, const run_source *run, char *reason, size_t length);

@@ -1,4 +1,4 @@
-/* A lock on the journal reserves the names. The kernel releases the lock when the process ends, in any way. */
+/* A lock on the journal reserves the names. The kernel releases the lock when the process ends. */
 #include "bench/record/place.h"
 #include "bench/record/reader.h"
 #include <errno.h>
@@ -34,20 +34,20 @@ static bool refuse_errno(const sentence *s, const char *verb, const char *path)
 /* An empty file may be replaced: an earlier run or a script may have left it. */
 static bool may_replace(const char *path, const sentence *s)
 {
-    struct stat present;
-    if (lstat(path, &present) != 0) return errno == ENOENT || refuse_errno(s, "look at", path);
-    if (S_ISLNK(present.st_mode)) return refuse(s, path, "is a link, and none is followed");
-    if (!S_ISREG(present.st_mode)) return refuse(s, path, "is not a regular file");
-    if (!(present.st_mode & (S_IWUSR | S_IWGRP | S_IWOTH)) || access(path, W_OK) != 0)
+    struct stat status;
+    if (lstat(path, &status) != 0) return errno == ENOENT || refuse_errno(s, "look at", path);
+    if (S_ISLNK(status.st_mode)) return refuse(s, path, "is a link, and none is followed");
+    if (!S_ISREG(status.st_mode)) return refuse(s, path, "is not a regular file");
+    if (!(status.st_mode & (S_IWUSR | S_IWGRP | S_IWOTH)) || access(path, W_OK) != 0)
         return refuse(s, path, "exists and is read-only; it is not replaced");
-    return present.st_size == 0 || is_record(path) ||
+    return status.st_size == 0 || is_record(path) ||
            refuse(s, path, "exists and is no record of xgsw; it is not replaced");
 }
 
 static bool exists(const char *path)
 {
-    struct stat present;
-    return lstat(path, &present) == 0;
+    struct stat status;
+    return lstat(path, &status) == 0;
 }
 
 /* gsw.h5 -> gsw-1.h5; without an extension, the number is appended. Returns false if the name is too long. */
@@ -64,7 +64,7 @@ static bool number_journal(char out[PLACE_LENGTH], const char *path, int number)
     return snprintf(out, PLACE_LENGTH, "%s-%d", path, number) < PLACE_LENGTH;
 }
 
-static bool exists_beside(const char *record, const char *end)
+static bool has_companion(const char *record, const char *end)
 {
     char path[PLACE_LENGTH + PLACE_END];
     snprintf(path, sizeof path, "%s%s", record, end);
@@ -78,20 +78,20 @@ void place_end(char out[PLACE_LENGTH + PLACE_END], const char *record, const cha
     snprintf(out, PLACE_LENGTH + PLACE_END, "%.*s%s", (int)(ends ? length - 3 : length), record, end);
 }
 
-/* A signature or verdict without a record belongs to a deleted record, so the name is not free. */
+/* A name is not free if a deleted record has left a signature or verdict. */
 static bool is_free(const char *record)
 {
     char verdict[PLACE_LENGTH + PLACE_END];
     place_end(verdict, record, ".verdict");
-    return !exists(record) && !exists(verdict) && !exists_beside(record, ".journal") && !exists_beside(record, ".sig");
+    return !exists(record) && !exists(verdict) && !has_companion(record, ".journal") && !has_companion(record, ".sig");
 }
 
-/* Gives the file a second name, the first that is free. If the file system has no links, renames it instead. On failure
- * returns false and sets errno. */
-static bool name_anew(const char *path, bool (*number_it)(char *, const char *, int), char name[PLACE_LENGTH])
+/* Finds a free name and gives it to the file, as a second name if the file system has links. On failure returns false
+ * and sets errno. */
+static bool give_free_name(const char *path, bool (*add_number)(char *, const char *, int), char name[PLACE_LENGTH])
 {
     for (int number = 1; number < MOST_NAMES; number++) {
-        if (!number_it(name, path, number)) return errno = ENAMETOOLONG, false;
+        if (!add_number(name, path, number)) return errno = ENAMETOOLONG, false;
         if (!is_free(name)) continue;
         if (link(path, name) == 0) return true;
         if (errno == EPERM || errno == EOPNOTSUPP || errno == EMLINK) return rename(path, name) == 0;
@@ -108,11 +108,11 @@ static bool is_journal(int file)
     return got > 0 && memcmp(begin, JOURNAL_BEGIN, (size_t)got) == 0;
 }
 
-/* Sets aside the journal of a run that is no longer alive. */
-static attempt set_aside(record_place *p, const sentence *s)
+/* Renames the journal of a run that has ended. */
+static attempt rename_old_journal(record_place *p, const sentence *s)
 {
     char name[PLACE_LENGTH];
-    if (!name_anew(p->journal, number_journal, name)) return refuse_errno(s, "rename", p->journal), REFUSED;
+    if (!give_free_name(p->journal, number_journal, name)) return refuse_errno(s, "rename", p->journal), REFUSED;
     if (unlink(p->journal) != 0 && errno != ENOENT) return refuse_errno(s, "rename", p->journal), REFUSED;
     snprintf(p->note[0], sizeof p->note[0],
              "an earlier run did not come to its end; its steps are in %s, and become a record by: "
@@ -121,8 +121,8 @@ static attempt set_aside(record_place *p, const sentence *s)
     return TRY_AGAIN;
 }
 
-/* Some file systems have no locks. There, an empty journal is taken, and any other may belong to a running program. */
-static attempt look_at_journal(record_place *p, int file, const sentence *s)
+/* If the file system has no locks, uses an empty journal; any other journal may belong to a running program. */
+static attempt inspect_journal(record_place *p, int file, const sentence *s)
 {
     struct stat opened, named;
     bool locked = flock(file, LOCK_EX | LOCK_NB) == 0;
@@ -134,15 +134,15 @@ static attempt look_at_journal(record_place *p, int file, const sentence *s)
     if (opened.st_size == 0) return TAKEN;
     if (!is_journal(file))
         return refuse(s, p->journal, "exists and is no journal of xgsw; it is not replaced"), REFUSED;
-    return locked ? set_aside(p, s) : ANOTHER_RUN;
+    return locked ? rename_old_journal(p, s) : ANOTHER_RUN;
 }
 
-static attempt take_journal(record_place *p, const sentence *s)
+static attempt lock_journal(record_place *p, const sentence *s)
 {
     for (;;) {
         int file = open(p->journal, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0666);
         if (file < 0) return refuse_errno(s, "create", p->journal), REFUSED;
-        attempt a = look_at_journal(p, file, s);
+        attempt a = inspect_journal(p, file, s);
         p->file = file;
         if (a == TAKEN) return a;
         close(file);
@@ -156,60 +156,60 @@ static bool name_journal(record_place *p, const sentence *s)
     return length < (int)sizeof p->journal || refuse(s, p->record, "is too long a name");
 }
 
-bool place_take(record_place *p, const char *asked, char *reason, size_t length)
+bool place_reserve(record_place *p, const char *name, char *reason, size_t length)
 {
     const sentence s = { reason, length };
-    *p = (record_place){ .none = strcmp(asked, "none") == 0, .file = -1 };
+    *p = (record_place){ .none = strcmp(name, "none") == 0, .file = -1 };
     attempt a = ANOTHER_RUN;
     for (int number = 0; !p->none && a == ANOTHER_RUN && number < MOST_NAMES; number++) {
-        if (!number) snprintf(p->record, sizeof p->record, "%s", asked);
-        else if (!number_name(p->record, asked, number)) return refuse(&s, asked, "is too long a name");
+        if (!number) snprintf(p->record, sizeof p->record, "%s", name);
+        else if (!number_name(p->record, name, number)) return refuse(&s, name, "is too long a name");
         if (number && !is_free(p->record)) continue;
         if (!name_journal(p, &s) || !may_replace(p->record, &s)) return false;
-        a = take_journal(p, &s);
+        a = lock_journal(p, &s);
         if (a == TAKEN && number)
-            snprintf(p->note[1], sizeof p->note[1], "another run is writing %s; the record of this one is %s", asked,
+            snprintf(p->note[1], sizeof p->note[1], "another run is writing %s; the record of this one is %s", name,
                      p->record);
     }
     return p->none || a == TAKEN;
 }
 
-/* Renames a file that belongs to the record, but does not replace a file of the new name. */
-static bool take_along(const char *old, const char *new, const sentence *s)
+/* Renames a file that belongs to the record. Fails if a file has the new name. */
+static bool rename_with_record(const char *old, const char *new, const sentence *s)
 {
     if (!exists(old)) return true;
     if (exists(new)) return refuse(s, new, "exists, and is not replaced by that of the earlier record");
     return rename(old, new) == 0 || refuse_errno(s, "rename", old);
 }
 
-static bool take_all_along(const char *record, const char *name, const sentence *s)
+static bool rename_companions(const char *record, const char *name, const sentence *s)
 {
     char old[PLACE_LENGTH + PLACE_END], new[PLACE_LENGTH + PLACE_END];
     snprintf(old, sizeof old, "%s.sig", record);
     snprintf(new, sizeof new, "%s.sig", name);
-    if (!take_along(old, new, s)) return false;
+    if (!rename_with_record(old, new, s)) return false;
     place_end(old, record, ".verdict");
     place_end(new, name, ".verdict");
-    return take_along(old, new, s);
+    return rename_with_record(old, new, s);
 }
 
 bool place_keep_earlier(record_place *p, char *reason, size_t length)
 {
     const sentence s = { reason, length };
     char name[PLACE_LENGTH];
-    struct stat present;
-    if (p->kept || lstat(p->record, &present) != 0 || present.st_size == 0) return p->kept = true;
+    struct stat status;
+    if (p->kept || lstat(p->record, &status) != 0 || status.st_size == 0) return p->kept = true;
     if (!may_replace(p->record, &s)) return false;
-    if (!name_anew(p->record, number_name, name)) return refuse_errno(&s, "rename", p->record);
-    return p->kept = take_all_along(p->record, name, &s);
+    if (!give_free_name(p->record, number_name, name)) return refuse_errno(&s, "rename", p->record);
+    return p->kept = rename_companions(p->record, name, &s);
 }
 
-void place_forget_journal(const record_place *p)
+void place_delete_journal(const record_place *p)
 {
     if (!p->none) unlink(p->journal);
 }
 
-void place_leave(record_place *p)
+void place_close(record_place *p)
 {
     if (p->file >= 0) close(p->file);
     p->file = -1;

@@ -1,5 +1,6 @@
-/* Place of a run's record: the name in the deck, or a free name next to it if another run uses that. A file that is not
- * a record of xgsw is never replaced, an earlier record is kept under another name, and links are not followed. */
+/* Place of a run's record: the name in the deck, or a similar free name in the same folder if another run uses the
+ * name. A file that is not a record of xgsw is never replaced, an earlier record is renamed, and links are not
+ * followed. */
 #pragma once
 #include "base/sha256.h"
 #include "plan/bench_case.h"
@@ -20,13 +21,12 @@ typedef struct record_place {
 } record_place;
 
 /* Reserves the name. On failure returns false and writes a reason. */
-bool place_take(record_place *p, const char *asked, char *reason, size_t length);
-/* Renames an earlier record with its verdict and signature. Call it before each write of this run's record; only the
- * first call does something. Until the write, the record's name still leads to the earlier record, if the file system
- * has links. */
+bool place_reserve(record_place *p, const char *name, char *reason, size_t length);
+/* Renames an earlier record with its verdict and signature in the first call; later calls do nothing. Call it before
+ * each write of this run's record. If the file system has links, the record's old name remains valid until the write.
+ */
 bool place_keep_earlier(record_place *p, char *reason, size_t length);
-/* Writes the name of a file that belongs to a record. end ".verdict": gsw.h5 -> gsw.verdict. */
+/* Writes the name of a file that belongs to a record: gsw.verdict for record gsw.h5 and end ".verdict". */
 void place_end(char out[PLACE_LENGTH + PLACE_END], const char *record, const char *end);
-/* Deletes the journal. */
-void place_forget_journal(const record_place *p);
-void place_leave(record_place *p);
+void place_delete_journal(const record_place *p);
+void place_close(record_place *p);

@@ -48,7 +48,7 @@ static bool is_recorded(const char *line)
 
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-/* Writes "NAME=value", sorted. It reads the environment now, because NCCL adds variables from a file of the site. */
+/* Writes "NAME=value", sorted. Reads the environment now, because NCCL adds variables from a configuration file. */
 static void write_environment(writer *w, const char *group)
 {
     int64_t all = 0, variables = 0;
@@ -70,7 +70,7 @@ static void write_now(char out[TIME_BYTES])
     strftime(out, TIME_BYTES, "%Y-%m-%dT%H:%M:%SZ", &broken_down);
 }
 
-/* Prints a word for a shell: quoted if it holds more than letters, digits and ./_-=,:@%+ */
+/* Prints a word, quoted for a shell if it has other characters than letters, digits and ./_-=,:@%+ */
 static void print_word(FILE *out, const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789./_-=,:@%+";
@@ -147,8 +147,8 @@ static void write_texts(const provenance *p, writer *w, const char *group)
                  { "processor", p->processor },
                  { "kernel", p->kernel } };
     for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
-        const char *shown = text[i].value && *text[i].value ? text[i].value : "n/a";
-        writer_value(w, writer_join(group, text[i].name).path, NULL, datum_text(shown));
+        const char *value = text[i].value && *text[i].value ? text[i].value : "n/a";
+        writer_value(w, writer_join(group, text[i].name).path, NULL, datum_text(value));
     }
 }
 
@@ -180,13 +180,13 @@ static void write_hosts(const run_source *run, writer *w, const char *group)
 /* Writes "PATH IDENTITY" of rank 0's libraries as loaded now, and the paths of preloaded ones. */
 static void write_libraries(const run_source *run, writer *w, const char *group)
 {
-    enum { BOTH = LIBRARY_PATH + LIBRARY_IDENTITY };
+    enum { LINE_BYTES = LIBRARY_PATH + LIBRARY_IDENTITY };
     library_list now = libraries_loaded();
-    char(*line)[BOTH] = allocate(now.count, sizeof *line, "lines of libraries");
+    char(*line)[LINE_BYTES] = allocate(now.count, sizeof *line, "lines of libraries");
     const char **text = allocate(now.count, sizeof *text, "texts of libraries");
     int preloaded = 0;
     for (int i = 0; i < now.count; i++) {
-        snprintf(line[i], BOTH, "%s %s", now.item[i].path, now.item[i].identity);
+        snprintf(line[i], LINE_BYTES, "%s %s", now.item[i].path, now.item[i].identity);
         text[i] = line[i];
     }
     writer_texts(w, writer_join(group, "libraries").path, text, now.count);
@@ -236,8 +236,7 @@ static void write_device_numbers(const run_source *run, writer *w, const char *g
     free(memory);
 }
 
-/* Writes items that may change between two writes. */
-static void write_moment(const provenance *p, writer *w, const char *group)
+static void write_changing_items(const provenance *p, writer *w, const char *group)
 {
     char now[TIME_BYTES];
     write_now(now);
@@ -258,7 +257,7 @@ void provenance_write(const provenance *p, writer *w)
     write_hosts(p->run, w, group);
     write_devices(p->run, w, group);
     write_device_numbers(p->run, w, group);
-    write_moment(p, w, group);
+    write_changing_items(p, w, group);
 }
 
 void provenance_close(provenance *p)

@@ -20,7 +20,7 @@ static bool add_dataset(hid_t file, hid_t layout, hid_t links, raw_dataset *d)
     return d->at > 0;
 }
 
-static bool fill(hid_t file, raw_dataset *d, int64_t count)
+static bool add_datasets(hid_t file, raw_dataset *d, int64_t count)
 {
     hid_t layout = H5Pcreate(H5P_DATASET_CREATE), links = H5Pcreate(H5P_LINK_CREATE);
     H5Pset_layout(layout, H5D_CONTIGUOUS);
@@ -49,14 +49,14 @@ int64_t raw_file_create(const char *path, raw_dataset *d, int64_t count, char *r
 {
     H5E_auto2_t print;
     void *data;
-    struct stat made;
+    struct stat status;
     H5Eget_auto2(H5E_DEFAULT, &print, &data);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     hid_t file = create(path);
-    bool whole = file >= 0 && fill(file, d, count);
-    whole = file >= 0 && H5Fclose(file) >= 0 && whole;
+    bool complete = file >= 0 && add_datasets(file, d, count);
+    complete = file >= 0 && H5Fclose(file) >= 0 && complete;
     H5Eset_auto2(H5E_DEFAULT, print, data);
-    if (whole && stat(path, &made) == 0 && made.st_size > 0) return made.st_size;
+    if (complete && stat(path, &status) == 0 && status.st_size > 0) return status.st_size;
     snprintf(reason, length, "HDF5 cannot lay out %s: is the disk full, or does another run write there?", path);
     return 0;
 }

@@ -1,5 +1,5 @@
-/* Layout of an HDF5 file whose numbers the caller writes itself at given offsets. Large data then bypass HDF5, and a
- * full disk is an error of write. Other programs read the file with HDF5. */
+/* Layout of an HDF5 file whose numbers the caller writes at given offsets with write, which reports a full disk. Other
+ * programs read the file with HDF5. */
 #pragma once
 #include "base/dtype.h"
 #include <stdbool.h>
@@ -13,6 +13,6 @@ typedef struct {
     int64_t at; /* result: offset of its first byte in the file */
 } raw_dataset;
 
-/* Creates a new file with `count` datasets; datasets of one group are neighbours in the list. Returns the file's length
- * in bytes. On failure returns 0 and writes a reason. */
+/* Creates a new file with `count` datasets; datasets of one group follow each other in the list. Returns the file's
+ * length in bytes. On failure returns 0 and writes a reason. */
 int64_t raw_file_create(const char *path, raw_dataset *d, int64_t count, char *reason, size_t length);

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* superblock: signature and version of every record, in HDF5's 1.10 format. */
+/* superblock: signature and version of HDF5's 1.10 format. */
 enum { LARGEST_RECORD = 1 << 30 };
 static const unsigned char superblock[9] = { 0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n', 3 };
 
@@ -60,7 +60,7 @@ void reader_close(reader *r)
     free(r);
 }
 
-/* Rejects texts of variable length, which xgsw does not write: their size is that of a pointer. */
+/* Rejects texts of variable length, for which H5Tget_size returns the size of a pointer. */
 bool reader_text(reader *r, const char *name, char *text, size_t length)
 {
     hid_t attribute = H5Aopen_by_name(r->file, "/", name, H5P_DEFAULT, H5P_DEFAULT);
@@ -122,8 +122,7 @@ char *reader_first_text(reader *r, const char *path)
     return first;
 }
 
-/* Returns whether the root's attribute `creator` is "xgsw". */
-static bool is_ours(void *bytes, size_t length)
+static bool was_written_by_xgsw(void *bytes, size_t length)
 {
     char creator[16] = "";
     reader *r = reader_open(bytes, length);
@@ -136,7 +135,7 @@ bool is_record(const char *path)
 {
     size_t length;
     void *bytes = read_whole(path, &length);
-    bool ours = bytes && is_ours(bytes, length);
+    bool ours = bytes && was_written_by_xgsw(bytes, length);
     free(bytes);
     return ours;
 }

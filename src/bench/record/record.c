@@ -39,20 +39,20 @@ void record_add(record *r, const case_result *result)
 /* h5web follows the attribute `default` from the root to the step times of the first case that ran. */
 void record_write_root(writer *w, const case_result *const *result, int64_t count, int64_t planned)
 {
-    int64_t with[VERDICTS] = { 0 };
+    int64_t cases[VERDICTS] = { 0 };
     const case_result *shown = NULL;
     for (int64_t i = count - 1; i >= 0; i--) {
-        with[result[i]->ruling.verdict]++;
+        cases[result[i]->ruling.verdict]++;
         if (result[i]->ruling.verdict != VERDICT_SKIPPED) shown = result[i];
     }
     writer_attribute(w, "/", "NX_class", datum_text("NXroot"));
     writer_attribute(w, "/", "creator", datum_text("xgsw"));
     writer_attribute(w, "/", "record_version", datum_integer(RECORD_VERSION));
     writer_attribute(w, "/", "cases_planned", datum_integer(planned));
-    writer_attribute(w, "/", "passed", datum_integer(with[VERDICT_PASSED]));
-    writer_attribute(w, "/", "failed", datum_integer(with[VERDICT_FAILED]));
-    writer_attribute(w, "/", "skipped", datum_integer(with[VERDICT_SKIPPED]));
-    writer_attribute(w, "/", "interrupted", datum_integer(with[VERDICT_INTERRUPTED]));
+    writer_attribute(w, "/", "passed", datum_integer(cases[VERDICT_PASSED]));
+    writer_attribute(w, "/", "failed", datum_integer(cases[VERDICT_FAILED]));
+    writer_attribute(w, "/", "skipped", datum_integer(cases[VERDICT_SKIPPED]));
+    writer_attribute(w, "/", "interrupted", datum_integer(cases[VERDICT_INTERRUPTED]));
     if (shown) writer_attribute(w, "/", "default", datum_text(case_group(shown->given).path + 1));
 }
 
@@ -86,9 +86,9 @@ static bool open_record(void **state, const run_source *run, char *reason, size_
     return true;
 }
 
-/* Each commit rewrites the file, so it waits until writing costs at most a twentieth of the time since the last commit.
- * The last case and a stopped case always commit. Until then the journal has the missing cases. No commit takes place
- * before a case has run, so an older record stays. */
+/* Each commit writes the whole file again, so it waits until the time since the last commit is 20 times its duration.
+ * The last case and a stopped case always commit. Until then the journal has the missing cases. An older record stays
+ * until a case has run. */
 static void add_case(void *state, const case_result *result)
 {
     char reason[2048];

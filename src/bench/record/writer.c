@@ -18,33 +18,33 @@ struct writer {
     void *print_data;
 };
 
-/* Makes the call and returns its result; returns -1 if it, or an earlier call, failed. */
-#define ASK(w, call) ((w)->failed ? -1 : answer(w, (hid_t)(call), #call))
+/* Makes the call, unless an earlier one failed. Returns its result, or -1 on failure. */
+#define CALL(w, call) ((w)->failed ? -1 : checked(w, (hid_t)(call), #call))
 
 /* Takes the innermost message of HDF5's error stack. */
-static herr_t first_words(unsigned n, const H5E_error2_t *error, void *data)
+static herr_t innermost_message(unsigned n, const H5E_error2_t *error, void *data)
 {
     if (n == 0 && error->desc) snprintf(data, 128, "%s", error->desc);
     return 0;
 }
 
-static hid_t answer(writer *w, hid_t value, const char *call)
+static hid_t checked(writer *w, hid_t value, const char *call)
 {
     if (value >= 0) return value;
-    char words[128] = "no reason given";
-    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, first_words, words);
-    snprintf(w->reason, sizeof w->reason, "HDF5 failed in %.*s: %s", (int)strcspn(call, "("), call, words);
+    char message[128] = "no reason given";
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, innermost_message, message);
+    snprintf(w->reason, sizeof w->reason, "HDF5 failed in %.*s: %s", (int)strcspn(call, "("), call, message);
     w->failed = true;
     return -1;
 }
 
-/* The type that h5py uses for bool. */
+/* Makes the type that h5py uses for bool. */
 static hid_t make_flag_type(writer *w)
 {
     static const signed char no = 0, yes = 1;
-    hid_t type = ASK(w, H5Tenum_create(H5T_STD_I8LE));
-    ASK(w, H5Tenum_insert(type, "FALSE", &no));
-    ASK(w, H5Tenum_insert(type, "TRUE", &yes));
+    hid_t type = CALL(w, H5Tenum_create(H5T_STD_I8LE));
+    CALL(w, H5Tenum_insert(type, "FALSE", &no));
+    CALL(w, H5Tenum_insert(type, "TRUE", &yes));
     return type;
 }
 
@@ -65,12 +65,12 @@ writer *writer_open(void)
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     char name[64]; /* no such file exists; HDF5 needs a name that is not open */
     snprintf(name, sizeof name, "xgsw record %p", (void *)i);
-    hid_t access = ASK(w, H5Pcreate(H5P_FILE_ACCESS));
-    ASK(w, H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110));
-    ASK(w, H5Pset_fclose_degree(access, H5F_CLOSE_STRONG));
-    ASK(w, image_install(access, i));
-    w->file = ASK(w, H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, access));
-    ASK(w, H5Pclose(access));
+    hid_t access = CALL(w, H5Pcreate(H5P_FILE_ACCESS));
+    CALL(w, H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110));
+    CALL(w, H5Pset_fclose_degree(access, H5F_CLOSE_STRONG));
+    CALL(w, image_install(access, i));
+    w->file = CALL(w, H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, access));
+    CALL(w, H5Pclose(access));
     w->flag_type = make_flag_type(w);
     return w;
 }
@@ -78,80 +78,79 @@ writer *writer_open(void)
 /* After a failure the file stays open inside HDF5, so its image is not freed. */
 bool writer_close(writer *w, void **bytes, size_t *length, char *reason, size_t reason_length)
 {
-    ASK(w, H5Tclose(w->flag_type));
-    ASK(w, H5Fclose(w->file));
+    CALL(w, H5Tclose(w->flag_type));
+    CALL(w, H5Fclose(w->file));
     *length = w->failed ? 0 : image_length(w->image);
     *bytes = w->image->bytes;
-    bool whole = *length > 0;
-    if (!whole)
+    bool complete = *length > 0;
+    if (!complete)
         snprintf(reason, reason_length, "%s",
                  w->failed ? w->reason : "HDF5 closed the record, but left no file of its 1.10 format");
     else free(w->image);
     H5Eset_auto2(H5E_DEFAULT, w->print, w->print_data);
     free(w);
-    return whole;
+    return complete;
 }
 
 void writer_group(writer *w, const char *path, const char *nexus_class)
 {
-    hid_t group = ASK(w, H5Gcreate2(w->file, path, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
-    ASK(w, H5Gclose(group));
+    hid_t group = CALL(w, H5Gcreate2(w->file, path, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    CALL(w, H5Gclose(group));
     writer_attribute(w, path, "NX_class", datum_text(nexus_class));
 }
 
 /* Returns a string type of exactly `length` bytes, padded with zeros. */
 static hid_t string_type(writer *w, size_t length)
 {
-    hid_t type = ASK(w, H5Tcopy(H5T_C_S1));
-    ASK(w, H5Tset_size(type, length ? length : 1));
-    ASK(w, H5Tset_strpad(type, H5T_STR_NULLPAD));
-    ASK(w, H5Tset_cset(type, H5T_CSET_UTF8));
+    hid_t type = CALL(w, H5Tcopy(H5T_C_S1));
+    CALL(w, H5Tset_size(type, length ? length : 1));
+    CALL(w, H5Tset_strpad(type, H5T_STR_NULLPAD));
+    CALL(w, H5Tset_cset(type, H5T_CSET_UTF8));
     return type;
 }
 
-/* dimensions 0: a single value. */
 static hid_t make_space(writer *w, int dimensions, const hsize_t *size)
 {
-    return dimensions ? ASK(w, H5Screate_simple(dimensions, size, NULL)) : ASK(w, H5Screate(H5S_SCALAR));
+    return dimensions ? CALL(w, H5Screate_simple(dimensions, size, NULL)) : CALL(w, H5Screate(H5S_SCALAR));
 }
 
-static void put_attribute(writer *w, const char *path, const char *name, hid_t type, hsize_t count, const void *value)
+static void write_attribute(writer *w, const char *path, const char *name, hid_t type, hsize_t count, const void *value)
 {
     hid_t space = make_space(w, count ? 1 : 0, &count);
     hid_t attribute =
-        ASK(w, H5Acreate_by_name(w->file, path, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
-    ASK(w, H5Awrite(attribute, type, value));
-    ASK(w, H5Aclose(attribute));
-    ASK(w, H5Sclose(space));
+        CALL(w, H5Acreate_by_name(w->file, path, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    CALL(w, H5Awrite(attribute, type, value));
+    CALL(w, H5Aclose(attribute));
+    CALL(w, H5Sclose(space));
 }
 
 /* Lists have checksummed chunks. Empty lists have no bytes, and single values are in the header. */
 static hid_t make_layout(writer *w, int dimensions, const hsize_t *size)
 {
-    hid_t layout = ASK(w, H5Pcreate(H5P_DATASET_CREATE));
-    ASK(w, H5Pset_obj_track_times(layout, false));
+    hid_t layout = CALL(w, H5Pcreate(H5P_DATASET_CREATE));
+    CALL(w, H5Pset_obj_track_times(layout, false));
     if (dimensions == 0) {
-        ASK(w, H5Pset_layout(layout, H5D_COMPACT));
+        CALL(w, H5Pset_layout(layout, H5D_COMPACT));
         return layout;
     }
     hsize_t columns = dimensions > 1 ? size[1] : 1, rows = columns ? CHUNK_VALUES / columns : 0;
     hsize_t chunk[2] = { rows < 1 ? 1 : rows < size[0] ? rows : size[0], columns };
     if (size[0] == 0 || columns == 0) return layout;
-    ASK(w, H5Pset_chunk(layout, dimensions, chunk));
-    ASK(w, H5Pset_fletcher32(layout));
+    CALL(w, H5Pset_chunk(layout, dimensions, chunk));
+    CALL(w, H5Pset_fletcher32(layout));
     return layout;
 }
 
-static void put(writer *w, const char *path, const char *units, hid_t type, int dimensions, const hsize_t *size,
-                const void *value)
+static void add_dataset(writer *w, const char *path, const char *units, hid_t type, int dimensions, const hsize_t *size,
+                        const void *value)
 {
     hid_t space = make_space(w, dimensions, size), layout = make_layout(w, dimensions, size);
-    hid_t set = ASK(w, H5Dcreate2(w->file, path, type, space, H5P_DEFAULT, layout, H5P_DEFAULT));
+    hid_t set = CALL(w, H5Dcreate2(w->file, path, type, space, H5P_DEFAULT, layout, H5P_DEFAULT));
     bool empty = dimensions && size[0] == 0;
-    if (!empty) ASK(w, H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, value));
-    ASK(w, H5Dclose(set));
-    ASK(w, H5Pclose(layout));
-    ASK(w, H5Sclose(space));
+    if (!empty) CALL(w, H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, value));
+    CALL(w, H5Dclose(set));
+    CALL(w, H5Pclose(layout));
+    CALL(w, H5Sclose(space));
     activity_progress(); /* a table of steps x ranks may take seconds */
     if (units) writer_attribute(w, path, "units", datum_text(units));
 }
@@ -171,8 +170,8 @@ void writer_attribute_texts(writer *w, const char *path, const char *name, const
     size_t width;
     char *padded = pad_texts(values, count, &width);
     hid_t type = string_type(w, width);
-    put_attribute(w, path, name, type, (hsize_t)count, padded);
-    ASK(w, H5Tclose(type));
+    write_attribute(w, path, name, type, (hsize_t)count, padded);
+    CALL(w, H5Tclose(type));
     free(padded);
 }
 
@@ -180,41 +179,41 @@ void writer_attribute(writer *w, const char *path, const char *name, datum v)
 {
     hid_t text = v.kind == VALUE_TEXT ? string_type(w, strlen(v.text)) : -1;
     switch (v.kind) {
-    case VALUE_REAL: put_attribute(w, path, name, H5T_NATIVE_DOUBLE, 0, &v.real); break;
-    case VALUE_INTEGER: put_attribute(w, path, name, H5T_NATIVE_INT64, 0, &v.integer); break;
-    case VALUE_FLAG: put_attribute(w, path, name, w->flag_type, 0, &(signed char){ v.integer != 0 }); break;
-    case VALUE_TEXT: put_attribute(w, path, name, text, 0, v.text); break;
+    case VALUE_REAL: write_attribute(w, path, name, H5T_NATIVE_DOUBLE, 0, &v.real); break;
+    case VALUE_INTEGER: write_attribute(w, path, name, H5T_NATIVE_INT64, 0, &v.integer); break;
+    case VALUE_FLAG: write_attribute(w, path, name, w->flag_type, 0, &(signed char){ v.integer != 0 }); break;
+    case VALUE_TEXT: write_attribute(w, path, name, text, 0, v.text); break;
     }
-    if (v.kind == VALUE_TEXT) ASK(w, H5Tclose(text));
+    if (v.kind == VALUE_TEXT) CALL(w, H5Tclose(text));
 }
 
-/* Writes a text; if it is too long for a header, as a list of one. */
-static void put_text(writer *w, const char *path, const char *text)
+/* Writes a long text as a list with one entry, because a header has at most 64 KiB. */
+static void write_text(writer *w, const char *path, const char *text)
 {
     size_t length = strlen(text);
     hid_t type = string_type(w, length);
-    put(w, path, NULL, type, length > COMPACT_BYTES, &(hsize_t){ 1 }, text);
-    ASK(w, H5Tclose(type));
+    add_dataset(w, path, NULL, type, length > COMPACT_BYTES, &(hsize_t){ 1 }, text);
+    CALL(w, H5Tclose(type));
 }
 
 void writer_value(writer *w, const char *path, const char *units, datum v)
 {
     switch (v.kind) {
-    case VALUE_REAL: put(w, path, units, H5T_NATIVE_DOUBLE, 0, NULL, &v.real); break;
-    case VALUE_INTEGER: put(w, path, units, H5T_NATIVE_INT64, 0, NULL, &v.integer); break;
-    case VALUE_FLAG: put(w, path, NULL, w->flag_type, 0, NULL, &(signed char){ v.integer != 0 }); break;
-    case VALUE_TEXT: put_text(w, path, v.text); break;
+    case VALUE_REAL: add_dataset(w, path, units, H5T_NATIVE_DOUBLE, 0, NULL, &v.real); break;
+    case VALUE_INTEGER: add_dataset(w, path, units, H5T_NATIVE_INT64, 0, NULL, &v.integer); break;
+    case VALUE_FLAG: add_dataset(w, path, NULL, w->flag_type, 0, NULL, &(signed char){ v.integer != 0 }); break;
+    case VALUE_TEXT: write_text(w, path, v.text); break;
     }
 }
 
 void writer_reals(writer *w, const char *path, const char *units, const double *values, int64_t count)
 {
-    put(w, path, units, H5T_NATIVE_DOUBLE, 1, &(hsize_t){ (hsize_t)count }, values);
+    add_dataset(w, path, units, H5T_NATIVE_DOUBLE, 1, &(hsize_t){ (hsize_t)count }, values);
 }
 
 void writer_integers(writer *w, const char *path, const char *units, const int64_t *values, int64_t count)
 {
-    put(w, path, units, H5T_NATIVE_INT64, 1, &(hsize_t){ (hsize_t)count }, values);
+    add_dataset(w, path, units, H5T_NATIVE_INT64, 1, &(hsize_t){ (hsize_t)count }, values);
 }
 
 void writer_texts(writer *w, const char *path, const char *const *values, int64_t count)
@@ -222,19 +221,19 @@ void writer_texts(writer *w, const char *path, const char *const *values, int64_
     size_t width;
     char *padded = pad_texts(values, count, &width);
     hid_t type = string_type(w, width);
-    put(w, path, NULL, type, 1, &(hsize_t){ (hsize_t)count }, padded);
-    ASK(w, H5Tclose(type));
+    add_dataset(w, path, NULL, type, 1, &(hsize_t){ (hsize_t)count }, padded);
+    CALL(w, H5Tclose(type));
     free(padded);
 }
 
 void writer_table(writer *w, const char *path, const char *units, const double *values, int64_t rows, int64_t columns)
 {
-    put(w, path, units, H5T_NATIVE_DOUBLE, 2, (hsize_t[]){ (hsize_t)rows, (hsize_t)columns }, values);
+    add_dataset(w, path, units, H5T_NATIVE_DOUBLE, 2, (hsize_t[]){ (hsize_t)rows, (hsize_t)columns }, values);
 }
 
 void writer_integer_table(writer *w, const char *path, const int64_t *values, int64_t rows, int64_t columns)
 {
-    put(w, path, "1", H5T_NATIVE_INT64, 2, (hsize_t[]){ (hsize_t)rows, (hsize_t)columns }, values);
+    add_dataset(w, path, "1", H5T_NATIVE_INT64, 2, (hsize_t[]){ (hsize_t)rows, (hsize_t)columns }, values);
 }
 
 writer_path writer_join(const char *folder, const char *name)

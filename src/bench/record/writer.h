@@ -1,5 +1,5 @@
-/* Writer of one HDF5 file, addressed by paths, in memory. Every HDF5 call is checked. After the first failure, no
- * further calls are made for this file, and writer_close reports the failure. This header hides HDF5's types. */
+/* Writer of one HDF5 file in memory. Every HDF5 call is checked. After the first failure all calls do nothing, and
+ * writer_close reports the failure. This header hides HDF5's types. */
 #pragma once
 #include "bench/facts/datum.h"
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 
 typedef struct writer writer;
 
-/* Writes the loaded version, such as "HDF5 1.10.8". Returns line. */
+/* Writes the version of the library, such as "HDF5 1.10.8". Returns line. */
 const char *writer_library(char *line, size_t length);
 
 writer *writer_open(void);
@@ -32,7 +32,7 @@ void writer_table(writer *w, const char *path, const char *units, const double *
 
 void writer_integer_table(writer *w, const char *path, const int64_t *values, int64_t rows, int64_t columns);
 
-/* A path; writer_join returns FOLDER/NAME. */
+/* writer_join returns FOLDER/NAME. */
 typedef struct {
     char path[256];
 } writer_path;

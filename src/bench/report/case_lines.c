@@ -30,7 +30,7 @@ static void say_fault(const bench_case *c)
 
 void say_case(const bench_case *c)
 {
-    char split[REASON_LENGTH];
+    char complaint[REASON_LENGTH];
     placement p = placement_here(&c->layout, case_machine(c).kind);
     say("\nCase %d     %s, size %s, %s, backend %s, %d of %d rank%s", c->number, c->workload, size_name(c->size),
         precision_name(c->precision), backend_name(c->backend), c->layout.ranks, c->world_ranks,
@@ -40,5 +40,5 @@ void say_case(const bench_case *c)
     say_model(&c->model);
     say_layout(c);
     say_fault(c);
-    if (placement_complaint(&p, &c->layout, split)) say("Warning    %s\n", split);
+    if (placement_complaint(&p, &c->layout, complaint)) say("Warning    %s\n", complaint);
 }

@@ -22,7 +22,7 @@ static void say_mismatch(const shadow_report *s, const char *what)
     if (s->unwritten[0]) say("%-10s FAILED: the first mismatch could not be written: %s\n", what, s->unwritten);
 }
 
-/* Returns the largest difference, each divided by its limit. */
+/* Returns the largest ratio of a difference to its limit. */
 static double largest_difference(const case_result *r)
 {
     double replayed = fmax(r->seen.machine.replay.worst, r->seen.machine.replay.worst_comparison);

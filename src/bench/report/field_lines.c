@@ -8,27 +8,27 @@
 
 enum { NUMBER_TEXT = 32 };
 
-/* Returns the value as text, in `room` or in the result; empty if unknown. */
-static const char *datum_word(datum v, char room[NUMBER_TEXT])
+/* Returns the value as text, which may be in `buffer`; empty if unknown. */
+static const char *value_text(datum v, char buffer[NUMBER_TEXT])
 {
-    room[0] = 0;
+    buffer[0] = 0;
     switch (v.kind) {
     case VALUE_REAL:
-        if (!isnan(v.real)) snprintf(room, NUMBER_TEXT, "%.6g", v.real);
-        return room;
-    case VALUE_INTEGER: snprintf(room, NUMBER_TEXT, "%lld", (long long)v.integer); return room;
+        if (!isnan(v.real)) snprintf(buffer, NUMBER_TEXT, "%.6g", v.real);
+        return buffer;
+    case VALUE_INTEGER: snprintf(buffer, NUMBER_TEXT, "%lld", (long long)v.integer); return buffer;
     case VALUE_FLAG: return v.integer ? "yes" : "no";
     case VALUE_TEXT: return v.text;
     }
-    return room;
+    return buffer;
 }
 
 static void say_value(const char *group, const char *name, datum v, const char *units)
 {
-    char room[NUMBER_TEXT], full[64];
-    const char *text = datum_word(v, room);
-    snprintf(full, sizeof full, "%s%s%s", group, group[0] ? "." : "", name);
-    if (text[0]) say("  %-32s %s%s%s\n", full, text, units ? " " : "", units ? units : "");
+    char buffer[NUMBER_TEXT], full_name[64];
+    const char *text = value_text(v, buffer);
+    snprintf(full_name, sizeof full_name, "%s%s%s", group, group[0] ? "." : "", name);
+    if (text[0]) say("  %-32s %s%s%s\n", full_name, text, units ? " " : "", units ? units : "");
 }
 
 static void say_settings(const bench_case *c)
@@ -37,7 +37,7 @@ static void say_settings(const bench_case *c)
     for (key_id key = 0; key < KEYS; key++) say_value("", key_at(key)->name, setting_value(key, c, word), NULL);
 }
 
-/* Returns whether an object has only zeros, empty texts and unknown values. */
+/* Returns whether a group of LINE_OBJECT has only zeros, empty texts and unknown values. */
 static bool is_blank(const field_group *g, const case_result *r)
 {
     bool blank = g->line == LINE_OBJECT;
@@ -48,7 +48,7 @@ static bool is_blank(const field_group *g, const case_result *r)
     return blank;
 }
 
-/* Fields of steps are omitted, because each step has its own line in the report. */
+/* Omits fields of steps, because each step has its own line in the report. */
 static void say_group(const field_group *g, const case_result *r)
 {
     for (const field *f = g->field; f < g->field + g->fields; f++)
@@ -59,7 +59,7 @@ static void say_group(const field_group *g, const case_result *r)
 
 static void say_table(const field_group *g, const case_result *r)
 {
-    char room[NUMBER_TEXT];
+    char buffer[NUMBER_TEXT];
     if (!field_rows(g->field, r)) return;
     say("  %-24s", g->name);
     for (const field *f = g->field + 1; f < g->field + g->fields; f++) say(" %16s", f->name);
@@ -67,7 +67,7 @@ static void say_table(const field_group *g, const case_result *r)
         if (field_row_is_zero(g, r, i)) continue;
         say("\n    %-22s", field_value(g, g->field, r, i).text);
         for (const field *f = g->field + 1; f < g->field + g->fields; f++)
-            say(" %16s", datum_word(field_value(g, f, r, i), room));
+            say(" %16s", value_text(field_value(g, f, r, i), buffer));
     }
     say("\n");
 }

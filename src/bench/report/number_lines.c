@@ -24,7 +24,7 @@ static void say_step_time(const case_result *r)
             r->figures.slow.names);
 }
 
-/* The last repeat is judged by the means of all repeats. */
+/* Only the last repeat has the means of all repeats. */
 static void say_repeats(const case_result *r)
 {
     const repeated_seconds *s = &r->figures.repeated;
@@ -45,14 +45,14 @@ static void say_mfu(const case_result *r)
     else say("; no MFU: the ranks' devices differ");
 }
 
-/* Prints the expectation of the deck, or else the published step of the case on this device. */
+/* Prints the speed relative to the deck's expectation, or else to the published speed of this device. */
 static void say_expected(const case_result *r)
 {
     const bench_case *c = r->given;
     double expected = r->ruling.expected_tokens_per_second;
     if (isnan(expected)) expected = accept_published(c, r->figures.device);
-    const char *lacking = c->size != SIZE_FULL ? "a small model" : c->recipe_layout ? "this device" : "this layout";
-    if (isnan(expected)) say("; nothing published for %s\n", lacking);
+    const char *unpublished = c->size != SIZE_FULL ? "a small model" : c->recipe_layout ? "this device" : "this layout";
+    if (isnan(expected)) say("; nothing published for %s\n", unpublished);
     else
         say("; %.1f %% of the %s %.1f tokens/s\n", 100.0 * r->figures.tokens_per_second / expected,
             c->expect > 0.0 ? "expected" : "published", expected);
@@ -79,8 +79,7 @@ static int by_seconds(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Lists computing operations, exposed transfers of each axis, and idle time, the largest first. Returns their number.
- */
+/* Lists computing operations, exposed transfers of each axis, and idle time, largest first. Returns their number. */
 static int shares_of(const tally *t, share list[SHARES])
 {
     int n = 0;
@@ -111,15 +110,15 @@ static double sum_of(const share *list, int n)
  * the sum of all shares may exceed 100 %. */
 static void say_shares(const case_result *r)
 {
-    enum { ROOM = 110 - 11 - 22 - 24 };
+    enum { SHARES_COLUMNS = 110 - 11 - 22 - 24 };
     share list[SHARES];
-    char text[ROOM + 1] = "", next[ROOM];
+    char text[SHARES_COLUMNS + 1] = "", next[SHARES_COLUMNS];
     double total = window_seconds(r), shown = 0.0;
     int n = shares_of(&r->seen.tally, list);
     for (int i = 0; i < n && i < SHARES_SHOWN; i++) {
         snprintf(next, sizeof next, "%s%s%s %.1f %%, ", list[i].before, list[i].name, list[i].after,
                  100.0 * list[i].seconds / total);
-        if (strlen(text) + strlen(next) > ROOM) break;
+        if (strlen(text) + strlen(next) > SHARES_COLUMNS) break;
         strcat(text, next);
         shown += list[i].seconds;
     }

@@ -2,5 +2,5 @@
 #pragma once
 #include "bench/facts/result.h"
 
-/* Prints them. The case has timed steps. Call it on rank 0. */
+/* Call it on rank 0, for a case that has timed steps. */
 void say_numbers(const case_result *r);

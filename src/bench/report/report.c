@@ -1,6 +1,6 @@
-/* The report, a sink: decides which lines are printed when. The other files of this folder have the words of the lines.
- * --verbose adds the fields of a case (field_lines.c) before its verdict, an Estimate in every case, and the devices of
- * all ranks in the title. */
+/* The report, a sink: decides when each line is printed. Other files of this folder print the lines. --verbose adds the
+ * fields of a case (field_lines.c) before its verdict, an Estimate in every case, and in the title the devices of all
+ * ranks. */
 #include "base/memory.h"
 #include "bench/facts/sink.h"
 #include "bench/project/expected_lines.h"
@@ -23,10 +23,10 @@ typedef struct {
 
 static bool report_open(void **state, const run_source *run, char *reason, size_t length)
 {
-    report *t = allocate(1, sizeof *t + (size_t)run->deck->cases * sizeof t->row[0], "lines of the summary");
-    t->verbose = run->verbose;
-    t->progress = (progress){ .deck = run->deck, .terminal = run->terminal };
-    *state = t;
+    report *p = allocate(1, sizeof *p + (size_t)run->deck->cases * sizeof p->row[0], "lines of the summary");
+    p->verbose = run->verbose;
+    p->progress = (progress){ .deck = run->deck, .terminal = run->terminal };
+    *state = p;
     return true;
 }
 
@@ -38,42 +38,42 @@ static void report_begin(void *state, const bench_case *c)
 
 static void report_check(void *state, const case_result *r)
 {
-    report *t = state;
+    report *p = state;
     const check_result *c = &r->seen.check;
-    t->progress.check_seconds = c->done ? c->seconds : 0.0;
+    p->progress.check_seconds = c->done ? c->seconds : 0.0;
     if (c->done) say_check(c);
 }
 
 static void report_step(void *state, const case_result *r, const step_now *now)
 {
-    const report *t = state;
-    progress_clear(&t->progress);
+    const report *p = state;
+    progress_clear(&p->progress);
     say_step(r, now);
-    if (t->verbose || r->given->number == 1) progress_estimate(&t->progress, r, now);
-    progress_say(&t->progress, r, now);
+    if (p->verbose || r->given->number == 1) progress_estimate(&p->progress, r, now);
+    progress_say(&p->progress, r, now);
 }
 
 static void report_end(void *state, const case_result *r)
 {
-    report *t = state;
+    report *p = state;
     bool ran = r->ruling.verdict != VERDICT_SKIPPED;
-    progress_clear(&t->progress);
-    t->row[t->rows++] = summary_row_of(r);
+    progress_clear(&p->progress);
+    p->row[p->rows++] = summary_row_of(r);
     if (ran) say_replay(r);
     if (r->seen.completed > r->given->warmup) say_numbers(r);
     if (ran) say_expected_steps(r), say_checkpoints(r);
-    if (ran && t->verbose) say_fields(r);
+    if (ran && p->verbose) say_fields(r);
     say_verdict(r);
 }
 
 static void report_close(void *state, const run_source *run, const final_counts *n)
 {
-    report *t = state;
+    report *p = state;
     if (n) {
-        summary_print(run->deck, t->row, t->rows);
+        summary_print(run->deck, p->row, p->rows);
         say_end(run, n);
     }
-    free(t);
+    free(p);
 }
 
 const sink report_sink = { .name = "report",

@@ -55,8 +55,8 @@ static void say_epoch(const case_result *r, const step_now *now)
 
 void say_step(const case_result *r, const step_now *now)
 {
-    static void (*const by[])(const case_result *, const step_now *) = {
+    static void (*const printers[])(const case_result *, const step_now *) = {
         [STEP_LINE_ITERATION] = say_iteration, [STEP_LINE_COMPLETED] = say_completed, [STEP_LINE_EPOCH] = say_epoch
     };
-    by[r->given->step_line](r, now);
+    printers[r->given->step_line](r, now);
 }

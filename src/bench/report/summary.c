@@ -23,7 +23,7 @@ summary_row summary_row_of(const case_result *r)
     return row;
 }
 
-/* Returns the text of a column of a case. These columns are before those of the deck's keys. */
+/* Returns the text of a case in a column. These columns come before those of the deck's keys. */
 typedef const char *column(const bench_case *c, char text[LAYOUT_TEXT]);
 
 static const char *layout_of(const bench_case *c, char text[LAYOUT_TEXT]) { return layout_text(&c->layout, text); }
@@ -40,7 +40,7 @@ static const struct {
 } columns[] = { { "layout", layout_of }, { "repeat", repeat_of } };
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
-/* Returns 0 if all cases have the same text, because then the column is omitted. */
+/* Returns 0 if the column is omitted because all cases have the same text. */
 static int width_of_column(const summary_row *row, int rows, int i)
 {
     char first[LAYOUT_TEXT], other[LAYOUT_TEXT];
@@ -59,7 +59,7 @@ typedef struct {
     int column[COLUMNS], key[KEYS];
 } widths;
 
-/* Size and precision are omitted here, because every table has their columns. */
+/* Excludes size and precision, because every table has their columns. */
 static bool is_shown(const deck *d, key_id key) { return d->swept[key] && key != KEY_SIZE && key != KEY_PRECISION; }
 
 static int width_of(const summary_row *row, int rows, key_id key)

@@ -1,5 +1,5 @@
-/* The last table of the report, with a line for each case. It has a column for the layout if cases differ in it, for
- * repeats if there are any, and for each key that the deck sweeps. */
+/* The last table of the report, with a line for each case. It has columns for the layout and the repeat if cases differ
+ * in them, and for each key that the deck sweeps. */
 #pragma once
 #include "bench/facts/result.h"
 #include "plan/deck/deck.h"

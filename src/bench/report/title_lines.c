@@ -9,7 +9,7 @@
 #include "bench/report/separators.h"
 #include <string.h>
 
-static bool is_backend_told(const deck *d, int64_t i)
+static bool is_backend_printed(const deck *d, int64_t i)
 {
     for (int64_t k = 0; k < i; k++)
         if (d->item[k].backend == d->item[i].backend && !strcmp(d->item[k].backend_reason, d->item[i].backend_reason))
@@ -21,7 +21,7 @@ static bool is_backend_told(const deck *d, int64_t i)
 static void say_backends(const deck *d)
 {
     for (int64_t i = 0; i < d->cases; i++)
-        if (!is_backend_told(d, i))
+        if (!is_backend_printed(d, i))
             say("Backend    %s: %s\n", backend_name(d->item[i].backend), d->item[i].backend_reason);
 }
 
@@ -41,7 +41,7 @@ static void say_devices(const run_source *run)
     if (run->ranks > shown) say("           and %d more: the record lists them\n", run->ranks - shown);
 }
 
-static void say_left_out(const deck *d)
+static void say_merged_cases(const deck *d)
 {
     for (int64_t i = 0; i < d->cases; i++)
         if (d->item[i].stands_for > 1)
@@ -49,7 +49,7 @@ static void say_left_out(const deck *d)
                 d->item[i].number, d->item[i].stands_for);
 }
 
-static void say_place(const record_place *p)
+static void say_place_notes(const record_place *p)
 {
     for (int i = 0; i < PLACE_NOTES; i++)
         if (p->note[i][0]) say("Record     %s\n", p->note[i]);
@@ -72,9 +72,9 @@ void say_title(const run_source *run)
     say("%s\n%s\n\n", d->title[0], d->title[1]);
     say("Deck       %s, %lld case%s on %d rank%s of %d thread%s\n", run->deck_name, (long long)d->cases,
         plural(d->cases), run->ranks, plural(run->ranks), run->threads, plural(run->threads));
-    say_left_out(d);
+    say_merged_cases(d);
     say_backends(d);
-    say_place(run->place);
+    say_place_notes(run->place);
     say("Libraries  %s; %s\n", run->products, run->mpi);
     say_preloaded(run->libraries);
     say("PASSED     the results of a case agree with references: its residual, replayed products and transfers\n"

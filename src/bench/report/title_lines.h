@@ -2,5 +2,5 @@
 #pragma once
 #include "bench/facts/run_source.h"
 
-/* Prints them. Call it once, before the first case. */
+/* Call it once, before the first case. */
 void say_title(const run_source *run);

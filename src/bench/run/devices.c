@@ -1,4 +1,4 @@
-/* The checks of devices, one after another. */
+/* Checks of devices. */
 #include "bench/run/devices.h"
 #include "base/memory.h"
 #include "bench/facts/run_source.h"
@@ -10,19 +10,19 @@
 typedef struct {
     const machine_device *device;
     int rank;
-} ranked;
+} ranked_device;
 
 static int by_identity(const void *a, const void *b)
 {
-    const ranked *x = a, *y = b;
+    const ranked_device *x = a, *y = b;
     int order = strcmp(x->device->identity, y->device->identity);
     return order ? order : x->rank - y->rank;
 }
 
 bool devices_shared(const machine_device *device, int ranks, int pair[2], int *most)
 {
-    ranked *sorted = allocate(ranks, sizeof *sorted, "comparing devices");
-    for (int i = 0; i < ranks; i++) sorted[i] = (ranked){ &device[i], i };
+    ranked_device *sorted = allocate(ranks, sizeof *sorted, "comparing devices");
+    for (int i = 0; i < ranks; i++) sorted[i] = (ranked_device){ &device[i], i };
     qsort(sorted, (size_t)ranks, sizeof *sorted, by_identity);
     pair[0] = ranks, *most = 1;
     for (int i = 0, first = 0; i < ranks; i++) {
@@ -34,8 +34,8 @@ bool devices_shared(const machine_device *device, int ranks, int pair[2], int *m
     return *most > 1;
 }
 
-/* Writes why environment or libraries do not allow several ranks, or the links of a pipeline. */
-static void find_refused(machine_kind kind, bool links, const char *before, char sentence[REASON_LENGTH])
+/* Writes why environment or libraries do not allow several ranks or, if `links`, a pipeline. */
+static void find_unsuited(machine_kind kind, bool links, const char *before, char sentence[REASON_LENGTH])
 {
     char why[REASON_LENGTH / 2] = "";
     if (world_ranks() > 1 && !machine_suits(kind, links, why, sizeof why))
@@ -87,11 +87,11 @@ static void find_shared(device_survey *s)
 device_survey devices_survey(machine_kind kind)
 {
     device_survey s = { .usable = false };
-    find_refused(kind, false, "xgsw: ", s.refused);
+    find_unsuited(kind, false, "xgsw: ", s.refused);
     find_missing(&s, kind);
     if (!s.usable) return s;
     find_without_fp8(&s, kind);
-    find_refused(kind, true, "", s.no_links);
+    find_unsuited(kind, true, "", s.no_links);
     gather_devices(&s, kind);
     find_shared(&s);
     return s;

@@ -5,11 +5,11 @@
 
 typedef struct {
     bool usable;                  /* every rank has a usable device */
-    char refused[REASON_LENGTH];  /* why the environment does not allow several ranks; empty if it does */
-    char missing[REASON_LENGTH];  /* if not usable: the first rank without a device, its host, the reason */
+    char refused[REASON_LENGTH];  /* why the environment excludes several ranks; empty if it allows them */
+    char missing[REASON_LENGTH];  /* the first rank without a device, its host, the reason; empty if usable */
     char shared[REASON_LENGTH];   /* two ranks on one device; empty if there are none */
-    char no_fp8[REASON_LENGTH];   /* the first rank whose device does not multiply FP8; empty if all do */
-    char no_links[REASON_LENGTH]; /* the first rank whose libraries cannot run a pipeline; empty if all can */
+    char no_fp8[REASON_LENGTH];   /* the first rank whose device cannot multiply FP8; empty if none */
+    char no_links[REASON_LENGTH]; /* the first rank whose libraries cannot run a pipeline; empty if none */
     int sharing;                  /* ranks on the most crowded device; 0 if not usable */
     char name[64];                /* of rank 0's device */
     machine_device *device;       /* [ranks of the world] if usable; on rank 0 only; owned by the caller */

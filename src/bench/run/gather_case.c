@@ -1,4 +1,4 @@
-/* The table of facts that are gathered, and its reductions. */
+/* Table of the facts, and its reductions. */
 #include "bench/run/gather_case.h"
 #include "base/memory.h"
 #include "bench/launch/case_machine.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void gather_ranks(case_result *r, own_times *brought, sampler *own, double window)
+void gather_ranks(case_result *r, own_times *times, sampler *own, double window)
 {
     facts *f = &r->seen;
     const bench_case *c = r->given;
@@ -18,16 +18,16 @@ void gather_ranks(case_result *r, own_times *brought, sampler *own, double windo
     f->completed = ended[0], f->stopped = (int)ended[1];
     soak_end(r);
     own_times none = { .steps = 0 };
-    if (!brought) none = times_of_rank(NULL, NULL, f->own_seconds, f->total);
-    f->ranks = times_gather(brought ? brought : &none, f->completed, c->layout.ranks);
+    if (!times) none = times_of_rank(NULL, NULL, f->own_seconds, f->total);
+    f->ranks = times_gather(times ? times : &none, f->completed, c->layout.ranks);
     samples_gather(&f->samples, &(sampled){ case_machine(c).kind, c->layout.ranks, own, window });
 }
 
-/* SUM: sum of all ranks' counts. MOST: largest number, and its rank. FIRST: text of the first rank that has one, and
- * that rank. SAME: text of the rank from which the row before was taken. EACH_RANK: list with an entry of each rank. */
-typedef enum { SUM, MOST, FIRST, SAME, EACH_RANK } gather_way;
+/* SUM: sum of all counts. MAX: largest number, and its rank. FIRST: text of the lowest rank that has one, and that
+ * rank. SAME: text of the same rank as the previous row. EACH_RANK: list with an entry of each rank. */
+typedef enum { SUM, MAX, FIRST, SAME, EACH_RANK } gather_method;
 typedef struct {
-    gather_way way;
+    gather_method method;
     size_t at, bytes;
     size_t rank; /* offset of the member for the rank's number; 0 if it is not kept */
 } gather_row;
@@ -43,16 +43,16 @@ typedef struct {
 #define SHADOW(of)                                                                                                     \
     { FIRST, TEXT(of.sentence), RANK(of.rank) }, { SAME, TEXT(of.file) }, { SAME, TEXT(of.unwritten) },                \
     { FIRST, TEXT(of.first_left_out) },                                                                                \
-    { MOST, NUMBER(of.worst) }, { SAME, TEXT(of.worst_operation) },                                                    \
-    { MOST, NUMBER(of.worst_comparison), RANK(of.product_rank) }, { SAME, TEXT(of.worst_product) },                    \
+    { MAX, NUMBER(of.worst) }, { SAME, TEXT(of.worst_operation) },                                                    \
+    { MAX, NUMBER(of.worst_comparison), RANK(of.product_rank) }, { SAME, TEXT(of.worst_product) },                    \
     { SUM, COUNT(of.operations) }, { SUM, COUNT(of.elements) }, { SUM, COUNT(of.failed) },                             \
     { SUM, COUNT(of.left_out) }, { SUM, COUNT(of.products) }, { SUM, COUNT(of.comparisons) }
 static const gather_row rows[] = {
     { SUM, COUNT(machine.hazards) }, { FIRST, TEXT(machine.hazard), RANK(machine.hazard_rank) },
     { SUM, COUNT(machine.faults) }, { FIRST, TEXT(struck) },
     { SUM, COUNT(check.faults) }, { FIRST, TEXT(check.struck) },
-    SHADOW(machine.shadow), SHADOW(machine.replay), { MOST, NUMBER(replay_seconds) },
-    { SUM, COUNT(conserved.comparisons) }, { SUM, COUNT(conserved.failed) }, { MOST, NUMBER(conserved.worst) },
+    SHADOW(machine.shadow), SHADOW(machine.replay), { MAX, NUMBER(replay_seconds) },
+    { SUM, COUNT(conserved.comparisons) }, { SUM, COUNT(conserved.failed) }, { MAX, NUMBER(conserved.worst) },
     { FIRST, TEXT(conserved.sentence), RANK(conserved.rank) },
     { SUM, COUNT(conserved.replicas) }, { SUM, COUNT(conserved.unequal) },
     { FIRST, TEXT(conserved.unequal_sentence), RANK(conserved.unequal_rank) },
@@ -60,8 +60,8 @@ static const gather_row rows[] = {
     { FIRST, TEXT(profiled), RANK(profiled_rank) },
     { FIRST, TEXT(samples.throttled), RANK(samples.throttled_rank) },
     { FIRST, TEXT(samples.lost), RANK(samples.lost_rank) },
-    { MOST, NUMBER(samples.every) }, { MOST, NUMBER(samples.cost_share) },
-    { MOST, NUMBER(outside_bytes) }, { MOST, NUMBER(own_outside_bytes) }, { MOST, NUMBER(device_outside_bytes) },
+    { MAX, NUMBER(samples.every) }, { MAX, NUMBER(samples.cost_share) },
+    { MAX, NUMBER(outside_bytes) }, { MAX, NUMBER(own_outside_bytes) }, { MAX, NUMBER(device_outside_bytes) },
     { EACH_RANK, LIST(devices, 2) },
 };
 /* clang-format on */
@@ -69,26 +69,25 @@ enum { ROWS = sizeof rows / sizeof *rows };
 
 static double *number_of(char *f, const gather_row *row) { return (double *)(void *)(f + row->at); }
 
-/* Returns whether this rank has the value of a row. Bits are compared, because `most`, the largest number, may be NaN.
- */
+/* Returns whether this rank has the value of a row. Compares bits, because the largest number, `most`, may be NaN. */
 static bool is_taken(char *f, const gather_row *row, double most)
 {
-    if (row->way == MOST) return memcmp(number_of(f, row), &most, sizeof most) == 0;
-    return row->way == FIRST && f[row->at] != 0;
+    if (row->method == MAX) return memcmp(number_of(f, row), &most, sizeof most) == 0;
+    return row->method == FIRST && f[row->at] != 0;
 }
 
-/* Replaces the numbers of MOST rows by the largest. Finds the rank from which each row is taken, or -1. */
+/* Replaces the numbers of MAX rows by the largest. Finds the rank from which each row is taken, or -1. */
 static void find_ranks(char *f, int from[ROWS])
 {
     double most[ROWS], first[ROWS];
-    for (int i = 0; i < ROWS; i++) most[i] = rows[i].way == MOST ? *number_of(f, &rows[i]) : 0.0;
+    for (int i = 0; i < ROWS; i++) most[i] = rows[i].method == MAX ? *number_of(f, &rows[i]) : 0.0;
     world_maximum(most, ROWS);
     for (int i = 0; i < ROWS; i++) first[i] = is_taken(f, &rows[i], most[i]) ? -world_rank() : -world_ranks();
     world_maximum(first, ROWS);
     for (int i = 0; i < ROWS; i++) {
-        if (rows[i].way == MOST) *number_of(f, &rows[i]) = most[i];
+        if (rows[i].method == MAX) *number_of(f, &rows[i]) = most[i];
         from[i] = first[i] > -(double)world_ranks() ? (int)-first[i] : -1;
-        if (rows[i].way == SAME) from[i] = from[i - 1];
+        if (rows[i].method == SAME) from[i] = from[i - 1];
         if (rows[i].rank) *(int *)(void *)(f + rows[i].rank) = from[i];
     }
 }
@@ -96,19 +95,18 @@ static void find_ranks(char *f, int from[ROWS])
 /* Numbers and lists take no words, because they are gathered separately. */
 static size_t words_of(const gather_row *row)
 {
-    if (row->way == MOST || row->way == EACH_RANK) return 0;
+    if (row->method == MAX || row->method == EACH_RANK) return 0;
     return (row->bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t);
 }
 
-/* Adds words over ranks. For a text only one rank contributes its bytes and the others zeros, so the sum is the text.
- */
+/* Adds words over ranks. For a text all ranks but one contribute zeros, so the sum is the text of that rank. */
 static void add_words(char *f, const int from[ROWS])
 {
     size_t at[ROWS + 1] = { 0 };
     for (int i = 0; i < ROWS; i++) at[i + 1] = at[i] + words_of(&rows[i]);
     uint64_t *word = allocate((int64_t)at[ROWS], sizeof *word, "the findings of a case");
     for (int i = 0; i < ROWS; i++)
-        if (at[i + 1] > at[i] && (rows[i].way == SUM || from[i] == world_rank()))
+        if (at[i + 1] > at[i] && (rows[i].method == SUM || from[i] == world_rank()))
             memcpy(word + at[i], f + rows[i].at, rows[i].bytes);
     world_sum_words(word, (int64_t)at[ROWS]);
     for (int i = 0; i < ROWS; i++)
@@ -120,7 +118,7 @@ static void gather_lists(char *f)
 {
     for (int i = 0; i < ROWS; i++) {
         void *own, *all;
-        if (rows[i].way != EACH_RANK) continue;
+        if (rows[i].method != EACH_RANK) continue;
         memcpy(&own, f + rows[i].at, sizeof own);
         if (!own) continue;
         all = world_gather(own, rows[i].bytes);

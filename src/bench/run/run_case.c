@@ -23,22 +23,22 @@
 #include <stdio.h>
 #include <string.h>
 
-/* SHARED_PATIENCE: factor of stall_seconds on a shared GPU, where each transfer waits for the time slices of its peers.
- * SECOND_REPLAY: least steps of a case for a second replayed step. */
-enum { SHARED_PATIENCE = 10, SECOND_REPLAY = 40 };
+/* SHARED_STALL_FACTOR: factor of stall_seconds on a GPU that ranks share in time slices. SECOND_REPLAY_STEPS: smallest
+ * number of steps of a case with two replayed steps. */
+enum { SHARED_STALL_FACTOR = 10, SECOND_REPLAY_STEPS = 40 };
 
 /* The timed steps of a case on this rank. */
 typedef struct {
     case_result *r;
-    const run_state *in;
+    const run_state *state;
     trainer *trainer;
     conserved_steps *sums;
-    sampler *sampler; /* NULL if none */
-    int part;         /* number of the part of the world (world_split) that has the ranks that take part */
-    double before, spent_seconds, soak_ends; /* seconds by this rank's clock */
-    double window;                           /* begin of the timed steps by this rank's clock */
-    double pause;                            /* seconds of the checkpoint before the current step */
-    own_times times;                         /* times of the steps, without their proofs */
+    sampler *sampler;                              /* NULL if none */
+    int part;                                      /* number of the split of the ranks that take part (world_split) */
+    double previous_end, spent_seconds, soak_ends; /* seconds by this rank's clock */
+    double window;                                 /* begin of the timed steps by this rank's clock */
+    double pause;                                  /* seconds of the checkpoint before the current step */
+    own_times times;                               /* times of the steps, without the replay */
 } timed_steps;
 
 /* Call it after trainer_report, which reads the step's scales. */
@@ -72,7 +72,7 @@ static double soak_seconds(const timed_steps *x)
     return x->soak_ends > 0.0 ? fmax(0.0, x->soak_ends - clock_seconds()) : 60.0 * x->r->given->minutes;
 }
 
-/* Reads a complete step. The host reads each step after it has submitted the next. */
+/* Reads the results of a complete step. */
 static void finish_step(timed_steps *x, int64_t step)
 {
     mark end = x->trainer->finished[step % REPORT_SLOTS];
@@ -80,30 +80,29 @@ static void finish_step(timed_steps *x, int64_t step)
     step_report s = trainer_report(x->trainer, step);
     conserved_read(x->sums, x->trainer);
     add_report(x, &s, step);
-    x->r->seen.own_seconds[step] = mark_time(end) - x->before;
-    x->r->seen.begin[step] = x->before - x->in->began - x->r->seen.begin_seconds;
+    x->r->seen.own_seconds[step] = mark_time(end) - x->previous_end;
+    x->r->seen.begin[step] = x->previous_end - x->state->began - x->r->seen.begin_seconds;
     x->r->seen.pause[step] = x->pause;
     x->pause = 0.0;
-    x->before = mark_time(end);
+    x->previous_end = mark_time(end);
     x->spent_seconds += x->r->seen.own_seconds[step];
     x->r->seen.completed = step + 1;
-    sinks_step(&x->in->told, x->r, &(step_now){ step, x->spent_seconds, soak_seconds(x) });
+    sinks_step(&x->state->sinks, x->r, &(step_now){ step, x->spent_seconds, soak_seconds(x) });
 }
 
-/* Returns whether this step is the last. All ranks ask after each step (world_ask) and read the answer after the next,
- * so they stop at the same step and no rank waits: by then the other ranks have asked too, because a step waits for the
- * one before. The last two steps are not followed by a question; a soak has no last step until the ranks agree on it.
- */
-static bool ends(timed_steps *x, int64_t step)
+/* Returns whether this step is the last. After each step all ranks submit their reason to stop (world_ask), and read
+ * the largest reason after the next step, so they stop at the same step. By then all ranks have asked, so none waits.
+ * The last two steps need no question. A soak has no last step until the ranks agree on it. */
+static bool is_last_step(timed_steps *x, int64_t step)
 {
     int answer = 0;
     facts *f = &x->r->seen;
     int64_t last = x->r->given->minutes > 0.0 ? INT64_MAX : f->total - 1;
-    double ahead = f->completed ? 2.0 * x->spent_seconds / (double)f->completed + f->checkpoint.seconds : 0.0;
+    double next_seconds = f->completed ? 2.0 * x->spent_seconds / (double)f->completed + f->checkpoint.seconds : 0.0;
     if (step > 0 && step < last) answer = world_answer();
     if (answer != STOP_SOAKED) f->stopped = answer;
     if (answer || step + 1 >= last) return answer || step == last;
-    int reason = stop_reason(&x->in->stop, x->r->given, ahead);
+    int reason = stop_reason(&x->state->stop, x->r->given, next_seconds);
     world_ask(x->part, reason ? reason : soak_reason(x->r, x->soak_ends, step));
     return false;
 }
@@ -115,21 +114,21 @@ static void save(const bench_case *c, trainer *t, facts *f)
     checkpoint_save(c, t, f->checkpoint.loaded_step + f->completed, &f->checkpoint);
 }
 
-/* Saves between two steps. The time of the next step begins when the save has finished. */
+/* Saves between two steps. The next step's time begins after the save. */
 static void save_between(timed_steps *x, int64_t *read)
 {
     finish_step(x, (*read)++);
     save(x->r->given, x->trainer, &x->r->seen);
-    x->pause = clock_seconds() - x->before;
-    x->before += x->pause;
+    x->pause = clock_seconds() - x->previous_end;
+    x->previous_end += x->pause;
 }
 
-static void begin_window(timed_steps *x)
+static void begin_timed_steps(timed_steps *x)
 {
     machine *m = x->trainer->machine;
     tally_begin(machine_tally(m));
     sampler_begin(x->sampler);
-    x->window = x->before;
+    x->window = x->previous_end;
     x->soak_ends = soak_begin(x->r);
     if (x->soak_ends > 0.0) machine_keep_steps(m, x->r->seen.total);
 }
@@ -140,27 +139,27 @@ static bool is_profiled(const bench_case *c, int64_t step)
            world_rank() <= c->profile_ranks.last;
 }
 
-/* The first step is timed from the moment at which all ranks are ready, the others from optimizer to optimizer. The
- * host reads a step after submitting the next, except before the first timed step, where tallies start at zero. Reading
- * the state of the device does not delay the step, because its operations are already submitted. */
+/* The time of the first step begins when all ranks are ready, that of the others when the previous step ends. The host
+ * reads a step after submitting the next, except before the first timed step, where tallies start at zero. Reading the
+ * device's state does not delay a step, because its operations are already submitted. */
 static void train(timed_steps *x)
 {
     int64_t read = 0, warmup = x->r->given->warmup, every = x->r->given->checkpoint_every;
     bool ended = false, profiled = false;
     trainer *t = x->trainer;
-    x->before = clock_seconds();
+    x->previous_end = clock_seconds();
     tally_clear(machine_tally(t->machine));
     machine_keep_steps(t->machine, x->r->seen.total);
     for (int64_t step = 0; !ended; step++) {
         if (step == warmup && read < step) finish_step(x, read++);
-        if (step == warmup) begin_window(x);
+        if (step == warmup) begin_timed_steps(x);
         if (profiled != is_profiled(x->r->given, step)) machine_profile(t->machine, profiled = !profiled);
         activity_doing("step", step);
         trainer_step(t);
         if (step == warmup) x->r->seen.devices[0] = machine_device_of(t->kind);
         if (read < step) finish_step(x, read++);
-        if (soak_widen(x->r, step)) machine_keep_steps(t->machine, x->r->seen.total);
-        ended = ends(x, step);
+        if (soak_grow(x->r, step)) machine_keep_steps(t->machine, x->r->seen.total);
+        ended = is_last_step(x, step);
         if (!ended && every && (step + 1) % every == 0) save_between(x, &read);
     }
     x->r->seen.devices[1] = machine_device_of(t->kind);
@@ -179,7 +178,7 @@ static void describe_transfers(facts *f, const trainer *t)
     if (used) snprintf(f->transfers + used, sizeof f->transfers - used, "; %s", sm_shares_text(&t->shares, shares));
 }
 
-static void take_from_trainer(timed_steps *x)
+static void keep_results(timed_steps *x)
 {
     facts *f = &x->r->seen;
     const trainer *t = x->trainer;
@@ -196,8 +195,8 @@ static void take_from_trainer(timed_steps *x)
     x->times = times_of_rank(t->machine, &f->tally, f->own_seconds, f->total);
 }
 
-/* Runs one or two more steps, in which the host checks matrix products and a sample of the other operations. The first
- * step checks the first operation of each form or name, the second a random one of each name. Short cases have no
+/* Runs one or two more steps, in which the host checks matrix products and a sample of the other operations: in the
+ * first step the first operation of each form or name, in the second a random one of each name. Short cases have no
  * second step, so that the replay takes about a twentieth of the case. */
 static void replay_at_full_shape(facts *f, trainer *t)
 {
@@ -205,17 +204,17 @@ static void replay_at_full_shape(facts *f, trainer *t)
     activity_doing("the replay of timed steps", -1);
     prove_shadow(t->machine, SHADOW_SAMPLED);
     prove_transfers(t->machine, DELIVERY_FIRST, NULL);
-    for (int i = 0; i < (f->completed < SECOND_REPLAY ? 1 : 2); i++) trainer_step(t);
+    for (int i = 0; i < (f->completed < SECOND_REPLAY_STEPS ? 1 : 2); i++) trainer_step(t);
     machine_sync(t->machine);
     f->replay_seconds = clock_seconds() - begin;
 }
 
-static void name_files(machine_options *on, const bench_case *c, const char *part)
+static void name_files(machine_options *options, const bench_case *c, const char *part)
 {
-    snprintf(on->name, sizeof on->name, "case%d-%s", c->number, part);
+    snprintf(options->name, sizeof options->name, "case%d-%s", c->number, part);
 }
 
-static void name_part(char name[SPLIT_NAME], const bench_case *c)
+static void name_split(char name[SPLIT_NAME], const bench_case *c)
 {
     snprintf(name, SPLIT_NAME, "the first %d ranks", c->layout.ranks);
 }
@@ -248,7 +247,7 @@ static bool load(timed_steps *x)
     return !checkpoint_is_asked(c->load) || checkpoint_load(c, x->trainer, &x->r->seen.checkpoint);
 }
 
-static void watch_steps(timed_steps *x, machine_kind kind)
+static void open_measurements(timed_steps *x, machine_kind kind)
 {
     x->sampler = machine_sampler(kind);
     x->sums = conserved_open(x->trainer, x->r->given->minutes > 0.0 ? CONSERVED_STEPS : x->r->seen.total);
@@ -259,9 +258,9 @@ static void train_and_prove(timed_steps *x, machine_kind kind)
     facts *f = &x->r->seen;
     const bench_case *c = x->r->given;
     machine *m = x->trainer ? x->trainer->machine : NULL;
-    if (x->trainer) watch_steps(x, kind);
+    if (x->trainer) open_measurements(x, kind);
     world_barrier();
-    if (x->trainer) train(x), take_from_trainer(x);
+    if (x->trainer) train(x), keep_results(x);
     save(c, x->trainer, f);
     f->conserved = conserved_judge(x->sums, x->trainer, largest_norm(f));
     digest_weights(f, x->trainer);
@@ -272,21 +271,21 @@ static void train_and_prove(timed_steps *x, machine_kind kind)
     gather_ranks(x->r, x->trainer ? &x->times : NULL, x->sampler, x->window);
 }
 
-static void time_steps(const bench_case *c, const measure *share, case_result *r, const run_state *in)
+static void time_steps(const bench_case *c, const measure *share, case_result *r, const run_state *state)
 {
     mesh m;
     trainer own;
     char name[SPLIT_NAME];
     trainer_options o = { .machine = case_machine(c), .fault = fault_agreed(c, share) };
     mesh_open(&m, &c->layout, world_rank(), mesh_on(o.machine.kind));
-    timed_steps x = { .r = r, .in = in, .trainer = m.takes_part ? &own : NULL };
+    timed_steps x = { .r = r, .state = state, .trainer = m.takes_part ? &own : NULL };
     r->seen.devices = allocate(2, sizeof *r->seen.devices, "samples of devices");
     name_files(&o.machine, c, "timed");
     o.machine.span_capacity = world_rank() == 0 ? 2 * tally_operations(&share->step) : 0; /* more than a step */
     activity_doing("building the case", -1);
     if (x.trainer) build(&x, &o, &m, share);
     machine_agree(o.machine.kind);
-    name_part(name, c);
+    name_split(name, c);
     x.part = world_split(name, x.trainer ? 0 : -1, world_rank());
     if (load(&x)) train_and_prove(&x, o.machine.kind);
     else if (x.trainer) trainer_dismantle(x.trainer);
@@ -294,21 +293,21 @@ static void time_steps(const bench_case *c, const measure *share, case_result *r
     mesh_close(&m);
 }
 
-/* Creates the communicators, which the case keeps, and checks the remaining memory before any of it is taken. */
-static bool communicators_leave_room(const bench_case *c, const host_load *load, const measure *share,
-                                     char reason[REASON_LENGTH])
+/* Creates the communicators, which the case will use, and checks whether the remaining memory suffices. */
+static bool communicators_fit(const bench_case *c, const host_load *load, const measure *share,
+                              char reason[REASON_LENGTH])
 {
     mesh m;
     machine_kind kind = case_machine(c).kind;
     if (kind != MACHINE_CUDA || world_ranks() == 1) return true;
     mesh_open(&m, &c->layout, world_rank(), mesh_on(kind));
-    bool fits = memory_suffices(&m, share, kind, load, reason);
+    bool enough = memory_suffices(&m, share, kind, load, reason);
     mesh_close(&m);
-    return fits;
+    return enough;
 }
 
 /* Measures the case on paper. Returns whether the available memory suffices. Collective over the world. */
-static bool fits(const bench_case *c, const host_load *load, measure *share, char reason[REASON_LENGTH])
+static bool case_fits(const bench_case *c, const host_load *load, measure *share, char reason[REASON_LENGTH])
 {
     mesh m;
     trainer_options o = { .machine = case_machine(c), .fault = fault_planted(c) };
@@ -324,12 +323,12 @@ static bool fits(const bench_case *c, const host_load *load, measure *share, cha
 bool case_can_run(const bench_case *c, const host_load *load, measure *share, char reason[REASON_LENGTH])
 {
     *share = (measure){ .parameters = 0 };
-    watch_limit(c->stall_seconds * (load->sharing > 1 ? SHARED_PATIENCE : 1));
+    watch_limit(c->stall_seconds * (load->sharing > 1 ? SHARED_STALL_FACTOR : 1));
     machine_set_blocks(case_blocks(c));
     snprintf(reason, REASON_LENGTH, "%s", c->skipped);
-    if (reason[0] || !fits(c, load, share, reason)) return false;
+    if (reason[0] || !case_fits(c, load, share, reason)) return false;
     machine_window_reserve(case_machine(c).kind, share->window);
-    return communicators_leave_room(c, load, share, reason);
+    return communicators_fit(c, load, share, reason);
 }
 
 void case_reserve(const bench_case *c, const host_load *load)
@@ -337,40 +336,41 @@ void case_reserve(const bench_case *c, const host_load *load)
     char reason[REASON_LENGTH];
     measure share = { .parameters = 0 };
     if (c->backend == BACKEND_HOST || c->skipped[0]) return;
-    if (fits(c, load, &share, reason)) machine_window_reserve(case_machine(c).kind, share.window);
+    if (case_fits(c, load, &share, reason)) machine_window_reserve(case_machine(c).kind, share.window);
     measure_free(&share);
 }
 
-/* Returns whether no rank asks to stop. Collective over the world. */
-static bool goes_on(facts *f, const bench_case *c, const run_state *in)
+/* Returns whether no rank has a reason to stop. Collective over the world. */
+static bool may_continue(facts *f, const bench_case *c, const run_state *state)
 {
-    if (!f->stopped) f->stopped = stop_agreed(&in->stop, c);
+    if (!f->stopped) f->stopped = stop_agreed(&state->stop, c);
     return !f->stopped;
 }
 
-/* Compares again, because the case may have loaded libraries. Collective over the world. */
-static void compare_libraries(facts *f, const run_state *in)
+/* Compares the libraries again, because the case may have loaded some. Collective over the world. */
+static void compare_libraries(facts *f, const run_state *state)
 {
     library_list now = libraries_loaded();
     libraries_compare(&now, false, f->libraries_differ);
-    if (in->libraries_differ[0]) snprintf(f->libraries_differ, sizeof f->libraries_differ, "%s", in->libraries_differ);
-    snprintf(f->preloaded, sizeof f->preloaded, "%s", in->preloaded);
+    if (state->libraries_differ[0])
+        snprintf(f->libraries_differ, sizeof f->libraries_differ, "%s", state->libraries_differ);
+    snprintf(f->preloaded, sizeof f->preloaded, "%s", state->preloaded);
     profiler_complaint(f->profiled);
     libraries_free(&now);
 }
 
-static void prove_case(const bench_case *c, case_result *r, const run_state *in)
+static void prove_case(const bench_case *c, case_result *r, const run_state *state)
 {
     check k;
     facts *f = &r->seen;
-    machine_options on = case_machine(c);
-    name_files(&on, c, "check");
+    machine_options options = case_machine(c);
+    name_files(&options, c, "check");
     double begin = clock_seconds();
     activity_doing("the check's references", -1);
     check_open(&k, c);
     double prepared = clock_seconds() - begin;
     activity_doing("the check", -1);
-    if (goes_on(f, c, in)) f->check = check_run(&k, &on, &f->machine);
+    if (may_continue(f, c, state)) f->check = check_run(&k, &options, &f->machine);
     check_close(&k);
     if (f->check.done) f->check.seconds += prepared;
 }
@@ -382,27 +382,27 @@ static void measure_memory(facts *f, const bench_case *c)
     f->own_outside_bytes = outside.unshared;
 }
 
-void run_case(const bench_case *c, const measure *share, case_result *r, const run_state *in)
+void run_case(const bench_case *c, const measure *share, case_result *r, const run_state *state)
 {
     facts *f = &r->seen;
     double begin = clock_seconds();
-    f->begin_seconds = begin - in->began;
+    f->begin_seconds = begin - state->began;
     memory_reset_peak();
     f->placement = placement_here(&c->layout, case_machine(c).kind);
-    f->load = in->load;
-    sinks_begin(&in->told, c);
-    if (c->check != CHECK_OFF) prove_case(c, r, in);
-    sinks_check(&in->told, r);
-    if (goes_on(f, c, in)) time_steps(c, share, r, in);
+    f->load = state->load;
+    sinks_begin(&state->sinks, c);
+    if (c->check != CHECK_OFF) prove_case(c, r, state);
+    sinks_check(&state->sinks, r);
+    if (may_continue(f, c, state)) time_steps(c, share, r, state);
     if (f->checkpoint.refused[0]) return;
-    compare_libraries(f, in);
+    compare_libraries(f, state);
     measure_memory(f, c);
     gather_findings(f);
     f->total_seconds = clock_seconds() - begin;
     if (world_rank() != 0) return;
-    if (in->sheet && f->completed > c->warmup) expect_steps(r, in->sheet);
+    if (state->sheet && f->completed > c->warmup) expect_steps(r, state->sheet);
     r->figures = figures_of(f, c);
-    repeats_add(in->repeats, c, &r->figures);
+    repeats_add(state->repeats, c, &r->figures);
     snprintf(r->ruling.stopped_by, sizeof r->ruling.stopped_by, "%s", stop_words(f->stopped));
     judge_case(r);
 }

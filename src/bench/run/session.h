@@ -1,12 +1,12 @@
 /* run/: a run and its cases, and agreements between ranks.
  *
- * A run: runs the deck's cases one after another, and counts, records and reports them. */
+ * A session runs the deck's cases one after another, and counts, records and reports them. */
 #pragma once
 #include "bench/facts/run_source.h"
 #include "bench/run/devices.h"
 
-/* run: the caller fills in how the program was started; session_run fills in the rest. sheet: sheet with which cases
- * are compared, or NULL. devices: empty if no case needs a device. */
+/* run: the caller sets how the program was started; session_run sets the rest. sheet: machine sheet that predicts step
+ * times, or NULL. devices: empty if no case needs a device. */
 typedef struct {
     run_source run;
     const struct machine_sheet *sheet;

@@ -1,4 +1,4 @@
-/* Sizes of the lists of a soak. Memory that no step reaches is never touched, so it costs only address space. */
+/* Sizes of the lists of a soak. Unused memory is never touched, so it costs only address space. */
 #include "bench/run/soak.h"
 #include "base/clock.h"
 #include "bench/facts/fields.h"
@@ -7,12 +7,11 @@
 #include "machine/world.h"
 #include <math.h>
 
-/* ROOM: factor by which warm-up steps may be slower than the others, as on a machine that was busy then.
- * STEPS_GATHERED: steps of which one gather can bring a number from each rank. The journal's entry also needs
- * RANK_BYTES for each rank (samples, single numbers) and CASE_BYTES for all else that does not grow with steps, such as
- * spans. */
+/* WARMUP_FACTOR: how much slower warm-up steps may be than the others, for example on a busy machine. STEPS_GATHERED:
+ * most steps of a gather, with one number per step from each rank. Parts of the journal's entry that do not grow with
+ * steps: RANK_BYTES per rank (samples, single numbers), CASE_BYTES for the rest, such as spans. */
 enum {
-    ROOM = 4,
+    WARMUP_FACTOR = 4,
     STEPS_GATHERED = WORLD_GATHER_MOST / sizeof(double),
     RANK_BYTES = SAMPLES_KEPT * sizeof(ranked_sample) + 4096,
     CASE_BYTES = 1 << 26
@@ -33,11 +32,11 @@ static int64_t bytes_of_step(const case_result *r)
 int64_t soak_steps_most(const case_result *r)
 {
     const bench_case *c = r->given;
-    int64_t asked = c->warmup + c->steps,
-            room = JOURNAL_ENTRY_MOST - CASE_BYTES - c->layout.ranks * (int64_t)RANK_BYTES;
-    int64_t most = room / bytes_of_step(r);
+    int64_t deck_steps = c->warmup + c->steps,
+            bytes = JOURNAL_ENTRY_MOST - CASE_BYTES - c->layout.ranks * (int64_t)RANK_BYTES;
+    int64_t most = bytes / bytes_of_step(r);
     if (most > STEPS_GATHERED) most = STEPS_GATHERED;
-    return most > asked ? most : asked;
+    return most > deck_steps ? most : deck_steps;
 }
 
 double soak_begin(case_result *r)
@@ -46,12 +45,13 @@ double soak_begin(case_result *r)
     double fastest = INFINITY, seconds = 60.0 * c->minutes;
     if (c->minutes == 0.0) return 0.0;
     for (int64_t i = 0; i < c->warmup; i++) fastest = fmin(fastest, r->seen.own_seconds[i]);
-    double wanted = (double)(c->warmup + c->steps) + ceil(ROOM * seconds / fastest), until = clock_seconds() + seconds;
+    double wanted = (double)(c->warmup + c->steps) + ceil(WARMUP_FACTOR * seconds / fastest),
+           end = clock_seconds() + seconds;
     facts_resize(&r->seen, (int64_t)fmin(wanted, (double)soak_steps_most(r)));
-    return until;
+    return end;
 }
 
-bool soak_widen(case_result *r, int64_t step)
+bool soak_grow(case_result *r, int64_t step)
 {
     facts *f = &r->seen;
     bool is_full = r->given->minutes > 0.0 && step >= r->given->warmup && step + 3 >= f->total;
@@ -61,10 +61,10 @@ bool soak_widen(case_result *r, int64_t step)
     return true;
 }
 
-int soak_reason(const case_result *r, double until, int64_t step)
+int soak_reason(const case_result *r, double end, int64_t step)
 {
     const bench_case *c = r->given;
-    bool is_done = step + 2 >= c->warmup + c->steps && clock_seconds() >= until;
+    bool is_done = step + 2 >= c->warmup + c->steps && clock_seconds() >= end;
     return c->minutes > 0.0 && step >= c->warmup && (is_done || step + 2 >= r->seen.total) ? STOP_SOAKED : 0;
 }
 

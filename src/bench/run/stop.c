@@ -20,8 +20,7 @@ static double number_in(const char *variable)
     return text && end != text && !*end && value > 0.0 ? value : INFINITY;
 }
 
-/* Slurm gives the date at which the job ends. Torque gives the length of the job, and how much of it is used before
- * this run is not known here. */
+/* Slurm gives the end of the job. Torque gives only its length, so time used before this run is ignored. */
 static double seconds_of_job(void)
 {
     return fmin(number_in("SLURM_JOB_END_TIME") - (double)time(NULL), number_in("PBS_WALLTIME"));

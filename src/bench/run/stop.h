@@ -4,10 +4,10 @@
 
 /* Times in seconds on this rank's clock. */
 typedef struct {
-    double began, job_ends; /* job_ends: end of the job minus time for closing; infinity if no limit */
+    double began, job_ends; /* job_ends: end of the job minus the time to close the run; infinity if no limit */
 } stop_clock;
 
-/* Reason: a soak is long enough. Other reasons are larger, so a maximum over ranks prefers them. */
+/* Reason: a soak is long enough. Other reasons are larger numbers, so they win in the maximum over ranks. */
 enum { STOP_SOAKED = 1 };
 
 /* Returns the clock of a run that begins now. */
@@ -16,5 +16,5 @@ stop_clock stop_open(void);
 int stop_reason(const stop_clock *s, const bench_case *c, double seconds);
 /* Returns the largest reason of all ranks to stop now, or 0. Collective over the world. */
 int stop_agreed(const stop_clock *s, const bench_case *c);
-/* Returns the words of a reason: "SIGTERM", "time_limit"; empty for 0. */
+/* Returns a reason as text: "SIGTERM", "time_limit"; empty for 0. */
 const char *stop_words(int reason);

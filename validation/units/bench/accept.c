@@ -218,7 +218,7 @@ static void a_soak_ends_by_the_clock(void **state)
     assert_int_equal(r.seen.total, 2 + 3 + 24);
     for (int64_t step = 0; step < 1000; step++) {
         int64_t room = r.seen.total;
-        assert_int_equal(soak_widen(&r, step),
+        assert_int_equal(soak_grow(&r, step),
                          step == 26 || step == 55 || step == 113 || step == 229 || step == 461 || step == 925);
         assert_int_equal(r.seen.total, room < r.seen.total ? 2 * room : room);
         r.seen.loss[step] = (double)step;
@@ -243,7 +243,7 @@ static void a_soak_has_the_steps_that_can_be_kept(void **state)
     r.seen.own_seconds[0] = r.seen.own_seconds[1] = 1e-7;
     soak_begin(&r);
     assert_int_equal(r.seen.total, WORLD_GATHER_MOST / 8);
-    assert_false(soak_widen(&r, r.seen.total - 3));
+    assert_false(soak_grow(&r, r.seen.total - 3));
     assert_int_equal(soak_reason(&r, 0.0, r.seen.total - 2), STOP_SOAKED);
     result_close(&r);
     r = judged(&c, 1.0);

@@ -35,15 +35,15 @@ static void run_once(const char *name, bool killed)
     bench_case first = { .number = 1 };
     deck planned = { .item = &first, .cases = 1 };
     run.deck = &planned, run.deck_text = "deck", run.deck_length = 4;
-    if (!place_take(&place, name, reason, sizeof reason)) fail_msg("%s", reason);
+    if (!place_reserve(&place, name, reason, sizeof reason)) fail_msg("%s", reason);
     run.provenance = provenance_open(&run);
     record *r = record_open(&run);
     if (killed) assert_int_equal(write(place.file, JOURNAL_BEGIN, sizeof JOURNAL_BEGIN - 1), sizeof JOURNAL_BEGIN - 1);
     else if (!record_commit(r, reason, sizeof reason)) fail_msg("%s", reason);
-    if (!killed) place_forget_journal(&place);
+    if (!killed) place_delete_journal(&place);
     record_close(r);
     provenance_close(run.provenance);
-    place_leave(&place);
+    place_close(&place);
 }
 
 static void hash(const char *name, char hex[SHA256_HEX])
@@ -104,7 +104,7 @@ static void refused(const char *why)
 {
     record_place place;
     *reason = 0;
-    assert_false(place_take(&place, path, reason, sizeof reason));
+    assert_false(place_reserve(&place, path, reason, sizeof reason));
     if (!strstr(reason, why)) fail_msg("\"%s\" does not say \"%s\"", reason, why);
 }
 
@@ -155,16 +155,16 @@ static void links_are_refused(void **state)
 static void a_second_run_takes_another_name(void **state)
 {
     record_place first, second, third;
-    assert_true(place_take(&first, path, reason, sizeof reason));
-    assert_true(place_take(&second, path, reason, sizeof reason));
+    assert_true(place_reserve(&first, path, reason, sizeof reason));
+    assert_true(place_reserve(&second, path, reason, sizeof reason));
     assert_string_equal(second.record, beside("sample-1.h5"));
     assert_non_null(strstr(second.note[1], "another run is writing"));
-    assert_true(place_take(&third, path, reason, sizeof reason));
+    assert_true(place_reserve(&third, path, reason, sizeof reason));
     assert_string_equal(third.record, beside("sample-2.h5"));
-    place_leave(&first), place_leave(&second), place_leave(&third);
-    assert_true(place_take(&first, path, reason, sizeof reason));
+    place_close(&first), place_close(&second), place_close(&third);
+    assert_true(place_reserve(&first, path, reason, sizeof reason));
     assert_string_equal(first.record, path);
-    place_leave(&first);
+    place_close(&first);
 }
 
 static void a_killed_runs_journal_is_kept(void **state)
@@ -172,11 +172,11 @@ static void a_killed_runs_journal_is_kept(void **state)
     record_place place;
     run_once(path, true);
     run_once(path, true);
-    assert_true(place_take(&place, path, reason, sizeof reason));
+    assert_true(place_reserve(&place, path, reason, sizeof reason));
     assert_non_null(strstr(place.note[0], "--recover"));
     assert_non_null(strstr(place.note[0], beside("sample.h5.journal-2")));
     assert_true(is_there(beside("sample.h5.journal-1")));
-    place_leave(&place);
+    place_close(&place);
 }
 
 static void a_foreign_journal_is_refused(void **state)

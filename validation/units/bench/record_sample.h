@@ -324,9 +324,9 @@ static inline void sample_add(record *r, int which)
 static inline record *sample_place(run_source *run, const char *path, char *reason, size_t length)
 {
     static record_place place = { .none = true, .file = -1 };
-    place_forget_journal(&place);
-    place_leave(&place);
-    if (!place_take(&place, path, reason, length)) return NULL;
+    place_delete_journal(&place);
+    place_close(&place);
+    if (!place_reserve(&place, path, reason, length)) return NULL;
     run->place = &place;
     run->provenance = provenance_open(run);
     return record_open(run);
