@@ -59,7 +59,7 @@ static int print_version(void)
 static void only_first_speaks(void)
 {
     launch_place here = launch_here();
-    if (here.rank >= 0 || here.local >= 0) say_enable((here.rank >= 0 ? here.rank : here.local) == 0);
+    if (here.rank >= 0 || here.local_rank >= 0) say_enable((here.rank >= 0 ? here.rank : here.local_rank) == 0);
 }
 
 /* Prints the one key or workload that is named. */
@@ -234,7 +234,7 @@ typedef struct {
 static bool is_watched(const options *o)
 {
     launch_place here = launch_here();
-    return o->progress || (here.rank < 0 && here.local < 0 && isatty(STDOUT_FILENO));
+    return o->progress || (here.rank < 0 && here.local_rank < 0 && isatty(STDOUT_FILENO));
 }
 
 /* Writes NAME of the deck PATH/NAME.dat, for files in the current folder. */

@@ -65,7 +65,7 @@ static void share_board(MPI_Comm node)
         watch_move(name, world.node_rank, world.node_ranks);
     }
     CHECK(MPI_Barrier(node));
-    watch_forget();
+    watch_unlink_board();
 }
 
 static void node_open(void)
@@ -90,7 +90,7 @@ static void nodes_meet(void)
     if (world.node_ranks == world.ranks) return;
     node_place own = watch_place(), *all = allocate(world.ranks, sizeof *all, "the nodes of the ranks");
     CHECK(MPI_Allgather(&own, sizeof own, MPI_BYTE, all, sizeof own, MPI_BYTE, MPI_COMM_WORLD));
-    watch_places(all);
+    watch_set_places(all);
 }
 
 /* Large blocks are returned to the system when freed. Otherwise the C library keeps them, and memory of queues that is

@@ -48,8 +48,8 @@ MUTANTS = [
     ("a token's other weight becomes 1 where one is dropped", HOST, "r->choice[i] = choice_dropped(r->choice[i]);",
      "{ r->choice[i] = choice_dropped(r->choice[i]); r->weight[i ^ 1] = 1.0f; }"),
     ("the balance loss counts tokens after dropping", CUDA, "+= choice_expert(choice) == e;", "+= choice == e;"),
-    ("the balance loss counts tokens after dropping", HOST, "of_sequence[ROUTED_CHOSEN * r->experts + e] += 1.0f;",
-     "of_sequence[ROUTED_CHOSEN * r->experts + e] += choice < 0 ? 0.0f : 1.0f;"),
+    ("the balance loss counts tokens after dropping", HOST, "statistics[ROUTED_CHOSEN * r->experts + e] += 1.0f;",
+     "statistics[ROUTED_CHOSEN * r->experts + e] += choice < 0 ? 0.0f : 1.0f;"),
     ("the balance loss has no gradient", CUDA, "* (r.balance * chosen[e] - mean);", "* 0.0f;"),
     ("the balance loss has no gradient", HOST, "* (balance * chosen[e] - mean);", "* 0.0f;"),
 ]

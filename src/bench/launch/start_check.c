@@ -54,7 +54,7 @@ static int launched_ranks(void)
     launch_place here = launch_here();
     bool component = getenv("SLURM_HET_SIZE") || getenv("SLURM_PACK_SIZE");
     if (here.ranks > 0) return component ? 0 : here.ranks;
-    return here.locals > 1 && world_ranks() == 1 ? here.locals : 0;
+    return here.local_ranks > 1 && world_ranks() == 1 ? here.local_ranks : 0;
 }
 
 /* With the launcher of another MPI, every process has a world of one rank, and each would pass alone. */

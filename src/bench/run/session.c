@@ -142,7 +142,7 @@ static void set_watch_sentence(const record_place *place, char sentence[WATCH_SE
                  "the steps printed so far are in %s: validation/validate.py --recover %s makes a record of them",
                  place->journal, place->journal);
     world_broadcast(sentence, WATCH_SENTENCE, 0);
-    watch_leaves(sentence[0] ? sentence : NULL);
+    watch_set_last_sentence(sentence[0] ? sentence : NULL);
 }
 
 /* Creates a folder next to the record, in which nodes exchange information on a stall. Returns false if there is only
@@ -203,7 +203,7 @@ int session_run(const session *s, const deck *d)
         if (world_rank() == 0) say_title(&run);
         final_counts n = run_cases(d, &state, run.strict);
         activity_doing("writing the record", -1);
-        watch_leaves(NULL);
+        watch_set_last_sentence(NULL);
         sinks_close(&state.sinks, &n);
         if (files) close_stall_folder(folder);
         status = accept_status(&n);

@@ -7,7 +7,7 @@ typedef void visitor(char *run, size_t bytes, uint64_t *sum);
 
 static void poison(char *run, size_t bytes, uint64_t *sum) { memset(run, 0xFF, bytes); }
 
-/* FNV-1a, eight bytes at a time. Each step is one-to-one in its input, so a single change always changes the sum. */
+/* FNV-1a, eight bytes at a time. Each step is one-to-one, so a single changed word always changes the sum. */
 static void checksum(char *run, size_t bytes, uint64_t *sum)
 {
     for (size_t at = 0; at < bytes; at += sizeof(uint64_t)) {
@@ -26,7 +26,7 @@ static void visit(const tensor *t, visitor *v, uint64_t *sum)
         v((char *)t->data + (size_t)tensor_place(t, i) * element, (size_t)run * element, sum);
 }
 
-static uint64_t sum_of(const tensor *t)
+static uint64_t checksum_of(const tensor *t)
 {
     uint64_t sum = 14695981039346656037u;
     visit(t, checksum, &sum);
@@ -38,7 +38,7 @@ void access_proof_before(access_proof *p, const op *o)
     for (int i = 0; i < o->operands; i++) {
         const operand *x = &o->operand[i];
         if (!tensor_present(&x->tensor)) continue;
-        if (x->access == READ) p->sum[i] = sum_of(&x->tensor);
+        if (x->access == READ) p->sum[i] = checksum_of(&x->tensor);
         if (x->access == WRITE) visit(&x->tensor, poison, NULL);
     }
 }
@@ -48,7 +48,7 @@ void access_proof_after(access_proof *p, const op *o)
     char what[OP_TEXT];
     for (int i = 0; i < o->operands; i++) {
         const operand *x = &o->operand[i];
-        if (!tensor_present(&x->tensor) || x->access != READ || p->sum[i] == sum_of(&x->tensor)) continue;
+        if (!tensor_present(&x->tensor) || x->access != READ || p->sum[i] == checksum_of(&x->tensor)) continue;
         FAIL("%s changed its operand %d, which it only reads", op_describe(o, what, sizeof what), i);
     }
 }

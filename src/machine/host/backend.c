@@ -11,7 +11,7 @@ static int threads(void) { return omp_get_max_threads(); }
 
 static bool usable(char *why, size_t length) { return true; }
 
-/* There is one engine of each kind, so nothing depends on the operations so far. */
+/* The engines do not depend on the submitted operations. */
 static const char *engines(char *text, size_t length)
 {
     char products[96];

@@ -15,9 +15,9 @@ typedef struct {
     op op;
     void *scratch;
     size_t scratch_bytes;
-    uint64_t order; /* number of the submission, over all queues */
+    uint64_t order; /* of submission, over all queues */
     dependency wait[HAZARD_QUEUES];
-    int waits, waited; /* the first `waited` of them are complete */
+    int waits, waits_completed;
 } entry;
 
 typedef struct {
@@ -25,9 +25,9 @@ typedef struct {
     uint64_t head, tail; /* the head can run next */
     bool running;        /* the head is a transfer in flight */
     double began;
-    uint64_t range; /* for profilers */
+    uint64_t range; /* NVTX */
     host_transfer *transfer;
-    activity watched; /* the transfer in flight, for the watch */
+    activity activity; /* of the transfer in flight */
     access_proof proof;
 } host_queue;
 
@@ -68,17 +68,16 @@ static void open_queue(host_queue *q)
 
 static entry *head_of(host_queue *q) { return q->head < q->tail ? &q->ring[q->head % QUEUE_OPS] : NULL; }
 
-/* Returns the first wait of the head that is not complete, or NULL. */
-static const dependency *awaited(const executor *e, entry *x)
+static const dependency *incomplete_wait(const executor *e, entry *x)
 {
-    for (; x->waited < x->waits; x->waited++) {
-        const dependency *w = &x->wait[x->waited];
+    for (; x->waits_completed < x->waits; x->waits_completed++) {
+        const dependency *w = &x->wait[x->waits_completed];
         if (e->history->completed[w->queue] < w->serial) return w;
     }
     return NULL;
 }
 
-static void complete(executor *e, host_queue *q)
+static void complete_head(executor *e, host_queue *q)
 {
     const op *o = &head_of(q)->op;
     if (e->options.prove_access) access_proof_after(&q->proof, o);
@@ -96,13 +95,13 @@ static bool poll_transfers(executor *e)
     for (int i = 0; i < HAZARD_QUEUES; i++) {
         host_queue *q = &e->queue[i];
         if (!q->running || !host_transfer_test(q->transfer)) continue;
-        complete(e, q);
+        complete_head(e, q);
         any = true;
     }
     return any;
 }
 
-static void start(executor *e, host_queue *q)
+static void start_head(executor *e, host_queue *q)
 {
     const entry *x = head_of(q);
     const op *o = &x->op;
@@ -115,9 +114,9 @@ static void start(executor *e, host_queue *q)
         access_proof_before(&q->proof, o);
     }
     if (op_is_transfer(o->kind)) {
-        q->watched = transfer_activity(o);
-        q->watched.since = q->began;
-        activity_enter(&q->watched);
+        q->activity = transfer_activity(o);
+        q->activity.since = q->began;
+        activity_enter(&q->activity);
         host_transfer_start(q->transfer, o, x->scratch);
         q->running = true;
         return;
@@ -125,18 +124,18 @@ static void start(executor *e, host_queue *q)
     run_delay_at(&e->delay, q->began);
     host_compute(o, x->scratch);
     history_run_delay(e->history, o->origin.step, run_delay_at(&e->delay, clock_seconds()));
-    complete(e, q);
+    complete_head(e, q);
 }
 
-/* Returns a queue whose head can start, or NULL: the first submitted head, or a random one in hostile order. */
-static host_queue *choose(executor *e)
+/* Returns a queue whose head can start, or NULL: that of the first submitted head, or any one in hostile order. */
+static host_queue *choose_queue(executor *e)
 {
     host_queue *ready[HAZARD_QUEUES], *first = NULL;
     int count = 0;
     for (int i = 0; i < HAZARD_QUEUES; i++) {
         host_queue *q = &e->queue[i];
         entry *x = head_of(q);
-        if (!x || q->running || awaited(e, x)) continue;
+        if (!x || q->running || incomplete_wait(e, x)) continue;
         ready[count++] = q;
         if (!first || x->order < head_of(first)->order) first = q;
     }
@@ -145,23 +144,22 @@ static host_queue *choose(executor *e)
     return ready[mulhi(philox4x32(draw, e->options.order_seed, 0).word[0], (uint32_t)count)];
 }
 
-/* Returns the transfer at the end of the chain of waits that begins at the first submitted head, or NULL. */
+/* Follows the chain of waits from the first submitted head that waits to a transfer in flight; NULL: there is none. */
 static host_queue *blocking_transfer(executor *e)
 {
     host_queue *q = NULL;
     for (int i = 0; i < HAZARD_QUEUES; i++) {
         entry *x = head_of(&e->queue[i]);
-        if (x && awaited(e, x) && (!q || x->order < head_of(q)->order)) q = &e->queue[i];
+        if (x && incomplete_wait(e, x) && (!q || x->order < head_of(q)->order)) q = &e->queue[i];
     }
     for (int hops = 0; q && !q->running && hops < HAZARD_QUEUES; hops++) {
         entry *x = head_of(q);
-        const dependency *w = x ? awaited(e, x) : NULL;
+        const dependency *w = x ? incomplete_wait(e, x) : NULL;
         q = w ? &e->queue[w->queue] : NULL;
     }
     return q && q->running ? q : NULL;
 }
 
-/* Returns the transfer that has been in flight longest, or NULL. */
 static host_queue *oldest_transfer(executor *e)
 {
     host_queue *oldest = NULL;
@@ -174,12 +172,11 @@ static void fail_deadlocked(executor *e)
 {
     for (int i = 0; i < HAZARD_QUEUES; i++) {
         entry *x = head_of(&e->queue[i]);
-        if (x && awaited(e, x)) backend_fail_never(&x->op, awaited(e, x));
+        if (x && incomplete_wait(e, x)) backend_fail_never(&x->op, incomplete_wait(e, x));
     }
     FAIL("a mark is waited for that was never submitted");
 }
 
-/* Waits for a transfer because nothing else can run. */
 static void wait_for_transfers(executor *e)
 {
     double begin = clock_seconds();
@@ -187,7 +184,7 @@ static void wait_for_transfers(executor *e)
     if (!q) q = oldest_transfer(e);
     if (!q) fail_deadlocked(e);
     const op *o = &head_of(q)->op; /* the entry stays valid after completion */
-    activity_wait(&q->watched);
+    activity_wait(&q->activity);
     while (!poll_transfers(e)) activity_yield();
     activity_wait_end();
     history_exposed(e->history, o->args.fabric.group->axis, o->origin.step, clock_seconds() - begin);
@@ -196,9 +193,9 @@ static void wait_for_transfers(executor *e)
 static void advance(executor *e)
 {
     double begin = clock_seconds();
-    host_queue *q = choose(e);
+    host_queue *q = choose_queue(e);
     if (q) {
-        start(e, q);
+        start_head(e, q);
         poll_transfers(e);
     } else {
         wait_for_transfers(e);
@@ -218,7 +215,7 @@ void executor_submit(void *state, const submission *s)
     x->scratch_bytes = s->scratch_bytes;
     x->order = e->submitted++;
     x->waits = s->waits;
-    x->waited = 0;
+    x->waits_completed = 0;
     memcpy(x->wait, s->wait, (size_t)s->waits * sizeof *x->wait);
 }
 

@@ -3,14 +3,14 @@
  *
  * In a large group, a rank receives from at most WINDOW ranks and sends to as many at a time, so that requests and
  * scratch do not grow with the group. Sums receive in rank order: all ranks expect the first WINDOW ranks at the same
- * time, so all these messages arrive, and then those of the next window. No rank is left waiting. */
+ * time, so all these messages arrive, then those of the next window: no deadlock. */
 #include "base/fail.h"
 #include "base/memory.h"
 #include "machine/host/host.h"
 #include <mpi.h>
 #include <string.h>
 
-enum { PIECE_BYTES = 1 << 30, WHOLE_BYTES = 1 << 14, WINDOW = 16 };
+enum { PIECE_BYTES = 1 << 30, UNDIVIDED_BYTES = 1 << 14, WINDOW = 16 };
 
 typedef struct {
     int peer, bytes;
@@ -18,7 +18,7 @@ typedef struct {
 
 /* The receives or the sends of a transfer. Peers are taken one window at a time. */
 typedef struct {
-    bool sends, ended;
+    bool sends, finished;
     int window, next; /* first peer of this window and of the next one, as numbered by peer_at */
     int requests, capacity;
     MPI_Request *request; /* [capacity], like the next two */
@@ -26,16 +26,16 @@ typedef struct {
     expectation *expected;
 } messages;
 
-/* all_reduce sums and then gathers, unless every rank sums everything. SCATTERS: each rank sends a part to each. */
+/* all_reduce sums and then gathers, unless every rank sums everything. SCATTERS: all_to_all. */
 typedef enum { SUMS, GATHERS, SCATTERS, EXCHANGES } transfer_stage;
 
-/* The tensor that ranks divide. whole: every rank has all of it; otherwise shares are as equal as possible. */
+/* The tensor that ranks divide. whole: every rank's part is the whole tensor. */
 typedef struct {
     char *data;
     dtype type;
     int64_t elements;
     bool whole;
-} divided;
+} divided_tensor;
 typedef struct {
     int64_t first, count;
 } part;
@@ -46,7 +46,7 @@ struct host_transfer {
     char *scratch;
     transfer_stage stage;
     int stages_done;
-    divided divided;
+    divided_tensor divided;
     messages in, out;
 };
 
@@ -59,7 +59,7 @@ static void check(int code, const op *o)
     FAIL("%s: %s", op_describe(o, what, sizeof what), words);
 }
 
-/* Grows the lists: enough for a window of peers, or more if a part is sent in many pieces. */
+/* The first size is one message for each peer of a window. Parts that are sent in pieces need more. */
 static void enlarge(messages *s)
 {
     s->capacity = s->capacity ? 2 * s->capacity : WINDOW;
@@ -98,7 +98,7 @@ static MPI_Request *next_request(messages *s, expectation expected)
     return &s->request[s->requests++];
 }
 
-/* Returns a tag that keeps transfers and their stages apart, below 32768, which every MPI supports. */
+/* Returns a tag that differs between transfers and their stages. Every MPI supports tags below 32768. */
 static int transfer_tag(const fabric_args *f, int stage)
 {
     enum { TAGS = 32768, STAGES = 2 };
@@ -146,8 +146,8 @@ static bool messages_done(const host_transfer *t, messages *s)
     return done != 0;
 }
 
-/* The first share is the longest one. */
-static part part_of(const divided *d, int ranks, int rank)
+/* Parts are as equal as possible; the first is the longest. */
+static part part_of(const divided_tensor *d, int ranks, int rank)
 {
     if (d->whole) return (part){ 0, d->elements };
     int64_t share = (d->elements + ranks - 1) / ranks, first = share * rank, end = first + share;
@@ -158,19 +158,19 @@ static part part_of(const divided *d, int ranks, int rank)
 
 static part own_part(const host_transfer *t) { return part_of(&t->divided, t->group->size, t->group->rank); }
 
-static char *part_data(const divided *d, part p) { return d->data + (size_t)p.first * dtype_bytes(d->type); }
-static size_t part_bytes(const divided *d, part p) { return (size_t)p.count * dtype_bytes(d->type); }
-static size_t slot_bytes(const divided *d, int ranks) { return part_bytes(d, part_of(d, ranks, 0)); }
+static char *part_data(const divided_tensor *d, part p) { return d->data + (size_t)p.first * dtype_bytes(d->type); }
+static size_t part_bytes(const divided_tensor *d, part p) { return (size_t)p.count * dtype_bytes(d->type); }
+static size_t slot_bytes(const divided_tensor *d, int ranks) { return part_bytes(d, part_of(d, ranks, 0)); }
 
 /* The running sum of earlier windows is in front of the slots. */
-static size_t running_sum_bytes(const divided *d, int ranks)
+static size_t running_sum_bytes(const divided_tensor *d, int ranks)
 {
     return ranks > WINDOW ? (size_t)part_of(d, ranks, 0).count * dtype_bytes(rank_sum_type(d->type)) : 0;
 }
 
 static char *slots(const host_transfer *t) { return t->scratch + running_sum_bytes(&t->divided, t->group->size); }
 
-/* Returns the i-th peer. Sums receive in rank order; everything else starts at the own rank and goes around. */
+/* Returns the i-th peer. Sums receive in rank order; all others begin at the own rank and go around. */
 static int peer_at(const host_transfer *t, const messages *s, int i)
 {
     const group *g = t->group;
@@ -186,7 +186,7 @@ static char *arrived_data(const host_transfer *t, part p)
 
 static void post_peer(host_transfer *t, messages *s, int peer)
 {
-    const divided *d = &t->divided;
+    const divided_tensor *d = &t->divided;
     part own = own_part(t), other = part_of(d, t->group->size, peer);
     if (t->stage == SUMS && !s->sends)
         post(t, s, slots(t) + (size_t)(peer - s->window) * slot_bytes(d, t->group->size), part_bytes(d, own), peer);
@@ -197,7 +197,7 @@ static void post_peer(host_transfer *t, messages *s, int peer)
 
 static void post_window(host_transfer *t, messages *s)
 {
-    int left = t->group->size - s->next, end = s->next + (left < WINDOW ? left : WINDOW);
+    int remaining = t->group->size - s->next, end = s->next + (remaining < WINDOW ? remaining : WINDOW);
     s->window = s->next;
     for (; s->next < end; s->next++) {
         int peer = peer_at(t, s, s->next);
@@ -208,7 +208,7 @@ static void post_window(host_transfer *t, messages *s)
 static void start_messages(host_transfer *t, messages *s)
 {
     s->next = s->requests = 0;
-    s->ended = false;
+    s->finished = false;
     post_window(t, s);
 }
 
@@ -219,35 +219,35 @@ static void start_stage(host_transfer *t, transfer_stage stage)
     start_messages(t, &t->out);
 }
 
-/* Adds the parts of the window's ranks, and the own part at its place, to the sum of earlier windows. */
+/* Adds the parts of the window's ranks, which may include the own part, to the sum of earlier windows. */
 static void add_window(host_transfer *t, void *to, dtype to_type)
 {
-    const divided *d = &t->divided;
+    const divided_tensor *d = &t->divided;
     const group *g = t->group;
     part own = own_part(t);
-    bool within = g->rank >= t->in.window && g->rank < t->in.next;
+    bool has_own = g->rank >= t->in.window && g->rank < t->in.next;
     rank_parts parts = { slots(t), slot_bytes(d, g->size), t->in.next - t->in.window,
-                         within ? g->rank - t->in.window : -1, part_data(d, own) };
+                         has_own ? g->rank - t->in.window : -1, part_data(d, own) };
     rank_sum(to, to_type, t->in.window ? t->scratch : NULL, &parts, d->type, own.count);
 }
 
-/* Returns true when the last window is complete. The last window of a sum is added later (host_transfer_test). */
+/* Returns true when the last window is complete. host_transfer_test adds the last window of a sum. */
 static bool messages_advance(host_transfer *t, messages *s)
 {
-    while (!s->ended && messages_done(t, s)) {
-        s->ended = s->next == t->group->size;
-        if (s->ended) break;
+    while (!s->finished && messages_done(t, s)) {
+        s->finished = s->next == t->group->size;
+        if (s->finished) break;
         if (t->stage == SUMS && !s->sends) add_window(t, t->scratch, rank_sum_type(t->divided.type));
         post_window(t, s);
     }
-    return s->ended;
+    return s->finished;
 }
 
-static divided divided_by(const op *o)
+static divided_tensor divided_tensor_of(const op *o)
 {
     const tensor *x = &o->operand[o->kind == OP_ALL_TO_ALL].tensor;
-    bool whole = o->kind == OP_ALL_REDUCE && tensor_span(x) <= WHOLE_BYTES && o->args.fabric.group->size <= WINDOW;
-    return (divided){ x->data, x->type, tensor_elements(x), whole };
+    bool whole = o->kind == OP_ALL_REDUCE && tensor_span(x) <= UNDIVIDED_BYTES && o->args.fabric.group->size <= WINDOW;
+    return (divided_tensor){ x->data, x->type, tensor_elements(x), whole };
 }
 
 static void start_exchange(host_transfer *t)
@@ -256,7 +256,7 @@ static void start_exchange(host_transfer *t)
     t->stage = EXCHANGES;
     t->in.next = t->out.next = t->group->size;
     t->in.requests = t->out.requests = 0;
-    t->in.ended = t->out.ended = false;
+    t->in.finished = t->out.finished = false;
     for (int i = 0; i < o->operands; i++)
         post(t, o->operand[i].access == READ ? &t->out : &t->in, o->operand[i].tensor.data,
              tensor_span(&o->operand[i].tensor), o->args.fabric.peer[i]);
@@ -266,7 +266,7 @@ size_t host_transfer_scratch(const op *o)
 {
     int ranks = o->args.fabric.group->size;
     if ((o->kind != OP_REDUCE_SCATTER && o->kind != OP_ALL_REDUCE) || ranks == 1) return 0;
-    divided d = divided_by(o);
+    divided_tensor d = divided_tensor_of(o);
     return running_sum_bytes(&d, ranks) + (size_t)(ranks < WINDOW ? ranks : WINDOW) * slot_bytes(&d, ranks);
 }
 
@@ -280,19 +280,19 @@ void host_transfer_start(host_transfer *t, const op *o, void *scratch)
         start_exchange(t);
         return;
     }
-    t->divided = divided_by(o);
+    t->divided = divided_tensor_of(o);
     part own = own_part(t);
-    char *kept = part_data(&t->divided, own);
+    char *own_data = part_data(&t->divided, own);
     const tensor *from = &o->operand[1].tensor;
-    if (o->kind == OP_ALL_GATHER && tensor_present(from)) memcpy(kept, from->data, part_bytes(&t->divided, own));
-    if (o->kind == OP_ALL_TO_ALL) memcpy(arrived_data(t, own), kept, part_bytes(&t->divided, own));
+    if (o->kind == OP_ALL_GATHER && tensor_present(from)) memcpy(own_data, from->data, part_bytes(&t->divided, own));
+    if (o->kind == OP_ALL_TO_ALL) memcpy(arrived_data(t, own), own_data, part_bytes(&t->divided, own));
     start_stage(t, o->kind == OP_ALL_GATHER ? GATHERS : o->kind == OP_ALL_TO_ALL ? SCATTERS : SUMS);
 }
 
 bool host_transfer_test(host_transfer *t)
 {
-    bool heard = messages_advance(t, &t->in), sent = messages_advance(t, &t->out);
-    if (!heard || !sent) return false;
+    bool received = messages_advance(t, &t->in), sent = messages_advance(t, &t->out);
+    if (!received || !sent) return false;
     if (t->stage != SUMS) return true;
     add_window(t, part_data(&t->divided, own_part(t)), t->divided.type);
     if (t->op->kind == OP_REDUCE_SCATTER || t->divided.whole) return true;

@@ -62,12 +62,12 @@ static void sum_u64(uint64_t *to, const uint64_t *before, const rank_parts *p, i
 static void largest_i32(int32_t *to, const int32_t *before, const rank_parts *parts, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
-        int32_t most = before ? before[i] : INT32_MIN;
+        int32_t maximum = before ? before[i] : INT32_MIN;
         for (int r = 0; r < parts->count; r++) {
             int32_t x = ((const int32_t *)part_at(parts, r))[i];
-            most = x > most ? x : most;
+            maximum = x > maximum ? x : maximum;
         }
-        to[i] = most;
+        to[i] = maximum;
     }
 }
 

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Seconds. Shorter than the shortest time slice of a scheduler (Linux: base_slice_ns, at least 0.7 ms). */
-static const double BRIEF = 5e-4;
+/* Shorter than the shortest time slice of a scheduler (Linux: base_slice_ns, at least 0.7 ms). */
+static const double UNREAD_SECONDS = 5e-4;
 
-static double seconds_so_far(const run_delay *d)
+static double read_delay(const run_delay *d)
 {
     char text[96];
     unsigned long long ran, waited;
@@ -19,8 +19,8 @@ static double seconds_so_far(const run_delay *d)
 
 run_delay run_delay_open(double now)
 {
-    run_delay d = { .file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC), .at = now };
-    d.seen = seconds_so_far(&d);
+    run_delay d = { .file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC), .called_at = now };
+    d.delay_read = read_delay(&d);
     return d;
 }
 
@@ -31,8 +31,8 @@ void run_delay_close(run_delay *d)
 
 double run_delay_at(run_delay *d, double now)
 {
-    double before = d->seen;
-    if (now - d->at > BRIEF) d->seen = seconds_so_far(d);
-    d->at = now;
-    return d->seen - before;
+    double before = d->delay_read;
+    if (now - d->called_at > UNREAD_SECONDS) d->delay_read = read_delay(d);
+    d->called_at = now;
+    return d->delay_read - before;
 }

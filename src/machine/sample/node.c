@@ -10,8 +10,8 @@
 
 enum { PATH = 256, WORD = 64, CORES_READ = 16 };
 
-/* Reads the file, cut to the length of the buffer. Returns false if it cannot be read or is empty. */
-static bool read_text(char *text, size_t room, const char *path_format, ...)
+/* Reads at most size - 1 bytes of the file. Returns false if it cannot be read or is empty. */
+static bool read_text(char *text, size_t size, const char *path_format, ...)
 {
     char path[PATH];
     size_t length = 0;
@@ -20,8 +20,8 @@ static bool read_text(char *text, size_t room, const char *path_format, ...)
     vsnprintf(path, sizeof path, path_format, arguments);
     va_end(arguments);
     int file = open(path, O_RDONLY | O_CLOEXEC);
-    for (ssize_t got = 1; file >= 0 && got > 0 && length + 1 < room; length += got > 0 ? (size_t)got : 0)
-        got = read(file, text + length, room - 1 - length);
+    for (ssize_t got = 1; file >= 0 && got > 0 && length + 1 < size; length += got > 0 ? (size_t)got : 0)
+        got = read(file, text + length, size - 1 - length);
     if (file >= 0) close(file);
     text[length] = 0;
     return length > 0;
@@ -29,7 +29,7 @@ static bool read_text(char *text, size_t room, const char *path_format, ...)
 
 /* ---- packages ---- */
 
-/* Reads a number of /sys/class/powercap/intel-rapl:0/, such as energy_uj in joules. AMD's processors have it too. */
+/* Reads a number of /sys/class/powercap/intel-rapl:N/ and converts it to joules. AMD's processors have it too. */
 static double package_file(const node_meter *m, int package, const char *name)
 {
     char word[WORD];
@@ -37,7 +37,7 @@ static double package_file(const node_meter *m, int package, const char *name)
     return known ? 1e-6 * strtod(word, NULL) : NAN;
 }
 
-/* Other domains are parts of packages, or contain them. */
+/* Other RAPL domains are parts of packages, or contain them. */
 static bool is_package(const node_meter *m, int package)
 {
     char name[WORD];
@@ -45,13 +45,13 @@ static bool is_package(const node_meter *m, int package)
            strncmp(name, "package", 7) == 0;
 }
 
-/* Adds the energy of all packages since the last call. A counter may have wrapped once. */
+/* A counter may have wrapped once since the last call. */
 static double joules(node_meter *m)
 {
     for (int i = 0; i < m->packages; i++) {
         node_package *p = &m->package[i];
-        double now = package_file(m, p->number, "energy_uj"), more = now - p->joules;
-        m->joules += more < 0.0 ? more + p->range : more;
+        double now = package_file(m, p->number, "energy_uj"), added = now - p->joules;
+        m->joules += added < 0.0 ? added + p->range : added;
         p->joules = now;
     }
     return m->packages ? m->joules : NAN;
@@ -75,7 +75,7 @@ static double busy_ticks(const node_meter *m, const char *line)
     if (sscanf(line, "cpu%d %lf %lf %lf %lf %lf %lf %lf %lf", &core, t, t + 1, t + 2, t + 3, t + 4, t + 5, t + 6,
                t + 7) < 8)
         return 0.0;
-    return core >= 0 && core < NODE_CORES && m->uses[core] ? t[0] + t[1] + t[2] + t[5] + t[6] + t[7] : 0.0;
+    return core >= 0 && core < NODE_CORES && m->is_used[core] ? t[0] + t[1] + t[2] + t[5] + t[6] + t[7] : 0.0;
 }
 
 /* /proc/stat begins with the sums of all cores; then each core has a line. */
@@ -89,8 +89,8 @@ static double busy_seconds(node_meter *m)
     return ticks / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* Without cpufreq, returns the mean clock in /proc/cpuinfo, if any. */
-static double told_hertz(node_meter *m)
+/* For systems without cpufreq. */
+static double cpuinfo_hertz(node_meter *m)
 {
     double sum = 0.0;
     int count = 0;
@@ -109,7 +109,7 @@ static double core_hertz(node_meter *m)
         char word[WORD];
         int core = m->core[i * m->cores / count];
         if (!read_text(word, sizeof word, "%s/devices/system/cpu/cpu%d/cpufreq/scaling_cur_freq", m->sys, core))
-            return told_hertz(m);
+            return cpuinfo_hertz(m);
         sum += 1e3 * strtod(word, NULL);
     }
     return count ? sum / count : NAN;
@@ -132,8 +132,8 @@ void node_open(node_meter *m, const char *proc, const char *sys)
 
 void node_add_core(node_meter *m, int core)
 {
-    if (core < 0 || core >= NODE_CORES || m->uses[core]) return;
-    m->uses[core] = true;
+    if (core < 0 || core >= NODE_CORES || m->is_used[core]) return;
+    m->is_used[core] = true;
     m->core[m->cores++] = (short)core;
 }
 

@@ -1,4 +1,4 @@
-/* Rank and thread exchange letters through sockets; poll waits for them independently of the system time. */
+/* Main and sampling thread send commands of one byte through sockets: poll ignores changes of the system time. */
 #include "machine/sample/sampler.h"
 #include "base/clock.h"
 #include "base/fail.h"
@@ -15,19 +15,19 @@
 
 const double SAMPLE_SECONDS = 1.0;
 
-/* PATIENCE: milliseconds. Only DONE is sent by the thread. */
-enum { BEGIN = 'b', END = 'e', CLOSE = 'c', DONE = 'd', PATIENCE = 2000 };
+/* The sampling thread sends DONE, the main thread all others. */
+enum { BEGIN = 'b', END = 'e', CLOSE = 'c', DONE = 'd', ANSWER_MILLISECONDS = 2000 };
 
 struct sampler {
-    sample_subject of;
+    sample_subject subject;
     node_meter node;
     pthread_t thread;
-    int rank_end, thread_end;
+    int main_end, thread_end;
     bool stuck;
-    double began, cost;
+    double began, cost_seconds;
     machine_sample first; /* with the counters as read */
     machine_sample kept[SAMPLES_KEPT];
-    int64_t count, looks, stride; /* every stride-th sample is kept, and the last */
+    int64_t kept_count, taken_count, stride; /* every stride-th sample is kept, and the last */
     char throttled[96];
     double throttled_at;
 };
@@ -41,10 +41,10 @@ static double processor_seconds(clockid_t of)
 
 /* ---- a sample ---- */
 
-static void look_at_device(sampler *s, machine_sample *to)
+static void read_device(sampler *s, machine_sample *to)
 {
     device_state d = { NAN, NAN, NAN, NAN, .events = -1 };
-    if (s->of.device) s->of.device(&d);
+    if (s->subject.device) s->subject.device(&d);
     to->clock_hertz = d.clock_hertz, to->temperature = d.temperature;
     to->power_watts = d.power_watts, to->device_joules = d.joules;
     to->events = d.events;
@@ -55,10 +55,10 @@ static void look_at_device(sampler *s, machine_sample *to)
     s->throttled_at = to->seconds;
 }
 
-static void look_at_node(sampler *s, machine_sample *to)
+static void read_node(sampler *s, machine_sample *to)
 {
     node_state n = { NAN, NAN, NAN, NAN };
-    if (s->of.cores) n = node_read(&s->node);
+    if (s->subject.cores) n = node_read(&s->node);
     to->core_hertz = n.core_hertz, to->load = n.load;
     to->busy_seconds = n.busy_seconds, to->package_joules = n.joules;
 }
@@ -86,70 +86,70 @@ static void thin_out(sampler *s)
         s->kept[i] = s->kept[2 * i];
         add_dropped(&s->kept[i], &s->kept[2 * i + 1]);
     }
-    s->count = SAMPLES_KEPT / 2;
+    s->kept_count = SAMPLES_KEPT / 2;
     s->stride *= 2;
 }
 
-static void keep(sampler *s, const machine_sample *x, bool last)
+static void keep_sample(sampler *s, const machine_sample *x, bool last)
 {
-    bool due = last || s->looks++ % s->stride == 0;
-    if (due && s->count == SAMPLES_KEPT) thin_out(s);
-    if (due) s->kept[s->count++] = *x;
-    else add_dropped(&s->kept[s->count - 1], x);
+    bool due = last || s->taken_count++ % s->stride == 0;
+    if (due && s->kept_count == SAMPLES_KEPT) thin_out(s);
+    if (due) s->kept[s->kept_count++] = *x;
+    else add_dropped(&s->kept[s->kept_count - 1], x);
 }
 
-static void take(sampler *s, bool last)
+static void take_sample(sampler *s, bool last)
 {
     double begin = processor_seconds(CLOCK_THREAD_CPUTIME_ID);
     machine_sample now = { .seconds = clock_seconds() - s->began };
     now.own_seconds = processor_seconds(CLOCK_PROCESS_CPUTIME_ID);
-    look_at_device(s, &now);
-    look_at_node(s, &now);
-    if (s->count == 0) s->first = now;
+    read_device(s, &now);
+    read_node(s, &now);
+    if (s->kept_count == 0) s->first = now;
     count_from_first(&s->first, &now);
-    keep(s, &now, last);
-    s->cost += processor_seconds(CLOCK_THREAD_CPUTIME_ID) - begin;
+    keep_sample(s, &now, last);
+    s->cost_seconds += processor_seconds(CLOCK_THREAD_CPUTIME_ID) - begin;
 }
 
 /* ---- the thread ---- */
 
-static void forget(sampler *s)
+static void reset(sampler *s)
 {
-    s->count = s->looks = 0;
+    s->kept_count = s->taken_count = 0;
     s->stride = 1;
     s->began = clock_seconds();
-    s->cost = s->throttled_at = 0.0;
+    s->cost_seconds = s->throttled_at = 0.0;
     s->throttled[0] = 0;
 }
 
-/* Returns the next letter, or 0 after `milliseconds` (-1: waits without limit). */
-static char hear(int end, int milliseconds)
+/* Returns the next command, or 0 after `milliseconds` (-1: waits without limit). */
+static char receive_command(int end, int milliseconds)
 {
     struct pollfd p = { .fd = end, .events = POLLIN };
-    char letter = 0;
-    int heard;
-    do heard = poll(&p, 1, milliseconds);
-    while (heard < 0 && errno == EINTR);
-    if (heard > 0 && read(end, &letter, 1) != 1) letter = CLOSE;
-    return letter;
+    char command = 0;
+    int ready;
+    do ready = poll(&p, 1, milliseconds);
+    while (ready < 0 && errno == EINTR);
+    if (ready > 0 && read(end, &command, 1) != 1) command = CLOSE;
+    return command;
 }
 
-static void tell(int end, char letter)
+static void send_command(int end, char command)
 {
-    if (write(end, &letter, 1) != 1) FAIL("the sampling thread cannot be told anything");
+    if (write(end, &command, 1) != 1) FAIL("the sampling thread cannot be told anything");
 }
 
 static void *run_thread(void *of)
 {
     sampler *s = of;
-    bool samples = false;
-    for (char letter = 0; letter != CLOSE;) {
-        letter = hear(s->thread_end, samples ? (int)(1e3 * s->of.every) : -1);
-        if (letter == BEGIN) forget(s);
-        if (letter == BEGIN) samples = true;
-        if (samples) take(s, letter == END);
-        if (letter == END) samples = false;
-        if (letter == END) tell(s->thread_end, DONE);
+    bool is_sampling = false;
+    for (char command = 0; command != CLOSE;) {
+        command = receive_command(s->thread_end, is_sampling ? (int)(1e3 * s->subject.every) : -1);
+        if (command == BEGIN) reset(s);
+        if (command == BEGIN) is_sampling = true;
+        if (is_sampling) take_sample(s, command == END);
+        if (command == END) is_sampling = false;
+        if (command == END) send_command(s->thread_end, DONE);
     }
     return NULL;
 }
@@ -169,26 +169,26 @@ sampler *sampler_open(const sample_subject *of)
     int end[2];
     sampler *s = allocate(1, sizeof *s, "the sampler");
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end)) FAIL("no sockets for the sampler");
-    s->of = *of;
-    s->rank_end = end[0], s->thread_end = end[1];
+    s->subject = *of;
+    s->main_end = end[0], s->thread_end = end[1];
     node_open(&s->node, "/proc", "/sys");
     for (int i = 0; i < of->cores; i++) node_add_core(&s->node, of->core(i));
     start_thread(s);
     return s;
 }
 
-void sampler_begin(sampler *s) { tell(s->rank_end, BEGIN); }
-void sampler_end(sampler *s) { tell(s->rank_end, END); }
+void sampler_begin(sampler *s) { send_command(s->main_end, BEGIN); }
+void sampler_end(sampler *s) { send_command(s->main_end, END); }
 
 sample_report sampler_read(sampler *s)
 {
-    s->stuck = hear(s->rank_end, PATIENCE) != DONE;
+    s->stuck = receive_command(s->main_end, ANSWER_MILLISECONDS) != DONE;
     if (s->stuck) return (sample_report){ .throttled = "", .lost = true };
     return (sample_report){ .list = s->kept,
-                            .count = s->count,
-                            .every = s->of.every * (double)s->stride,
+                            .count = s->kept_count,
+                            .every = s->subject.every * (double)s->stride,
                             .began = s->began,
-                            .cost_seconds = s->cost,
+                            .cost_seconds = s->cost_seconds,
                             .throttled = s->throttled,
                             .throttled_at = s->throttled_at };
 }
@@ -197,9 +197,9 @@ sample_report sampler_read(sampler *s)
 void sampler_close(sampler *s)
 {
     if (s->stuck) return;
-    tell(s->rank_end, CLOSE);
+    send_command(s->main_end, CLOSE);
     pthread_join(s->thread, NULL);
-    close(s->rank_end);
+    close(s->main_end);
     close(s->thread_end);
     free(s);
 }

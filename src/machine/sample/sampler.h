@@ -1,4 +1,4 @@
-/* sample/: samples of a rank's device and node, once a second, by a thread without locks and allocations. */
+/* sample/: samples a rank's device and node once a second, in a thread without locks and allocations. */
 #pragma once
 #include "machine/sample/node.h"
 #include <stdint.h>
@@ -22,7 +22,7 @@ typedef struct {
     double clock_least, clock_most, temperature_most, power_least, power_most;
 } machine_sample;
 
-/* Each time SAMPLES_KEPT samples exist, every second one is dropped, and half as many of the next are kept. */
+/* When SAMPLES_KEPT samples exist, every second one is dropped, and the interval of kept samples doubles. */
 enum { SAMPLES_KEPT = 256 };
 extern const double SAMPLE_SECONDS;
 
@@ -30,24 +30,24 @@ typedef struct {
     const machine_sample *list; /* owned by the sampler */
     int64_t count;
     double every;          /* seconds between two samples, except the last */
-    double began;          /* begin of their seconds, in clock_seconds */
+    double began;          /* clock_seconds at second 0 of the samples */
     double cost_seconds;   /* processor time of sampling */
-    const char *throttled; /* reason of the first throttled sample, kept or not; or "" */
+    const char *throttled; /* reason of the first throttled sample, or "" */
     double throttled_at;
     bool lost; /* the thread did not answer: no samples, and the device may have been throttled */
 } sample_report;
 
 typedef struct sampler sampler;
-/* Function that reads the device (NULL if none), interval, cores of the node (0 if another rank samples it). */
+/* device: reads the device, or NULL. cores: number of cores of the node, 0 if another rank samples it; core: each. */
 typedef struct {
-    double every;
+    double every; /* seconds */
     void (*device)(device_state *now);
     int cores;
     int (*core)(int i);
 } sample_subject;
 
 sampler *sampler_open(const sample_subject *of);
-/* Take the first sample, and the last one. The caller does not wait. */
+/* Start and end sampling. The caller does not wait. */
 void sampler_begin(sampler *s);
 void sampler_end(sampler *s);
 /* Returns the samples since sampler_begin. Call it after sampler_end. Waits for the last sample, at most 2 seconds. */

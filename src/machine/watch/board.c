@@ -22,14 +22,14 @@ static size_t board_bytes(int slots) { return sizeof(board) + (size_t)slots * si
 /* Reserves memory at once: if the file system is full, a later write would end the process. */
 static board *map(int file, size_t bytes)
 {
-    struct stat is;
-    if (fstat(file, &is) || !S_ISREG(is.st_mode) || is.st_uid != geteuid()) return NULL;
+    struct stat status;
+    if (fstat(file, &status) || !S_ISREG(status.st_mode) || status.st_uid != geteuid()) return NULL;
     if (posix_fallocate(file, 0, (off_t)bytes)) return NULL;
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-static void identify(board *b)
+static void set_identity(board *b)
 {
     uint64_t drawn = 0, none = 0;
     if (getrandom(&drawn, sizeof drawn, 0) != sizeof drawn || drawn == 0) drawn = (uint64_t)getpid() + 1;
@@ -48,21 +48,21 @@ board *board_attach(const char *name, int slots)
         close(file);
     }
     if (!b) return NULL;
-    identify(b);
+    set_identity(b);
     b->slots = slots;
     return b;
 }
 
-board *board_alone(void)
+board *board_private(void)
 {
     board *b = calloc(1, board_bytes(1));
     if (!b) return NULL;
-    identify(b);
+    set_identity(b);
     b->slots = 1;
     return b;
 }
 
-void board_forget(const char *name)
+void board_unlink(const char *name)
 {
     for (int i = 0; i < 2; i++) {
         char path[BOARD_NAME + 16];
@@ -71,11 +71,11 @@ void board_forget(const char *name)
     }
 }
 
-static uint64_t own_processes(void)
+static uint64_t own_pid_namespace(void)
 {
     static _Atomic uint64_t known;
-    struct stat is;
-    if (!known && stat("/proc/self/ns/pid", &is) == 0) known = (uint64_t)is.st_ino;
+    struct stat status;
+    if (!known && stat("/proc/self/ns/pid", &status) == 0) known = (uint64_t)status.st_ino;
     return known;
 }
 
@@ -89,10 +89,10 @@ bool board_claim(board *b, int slot, int rank)
     if (!atomic_compare_exchange_strong(&s->pid, &before, (int32_t)getpid()) && !is_gone(before)) return false;
     s->pid = (int32_t)getpid();
     s->rank = rank;
-    s->processes = own_processes();
+    s->pid_namespace = own_pid_namespace();
     s->tick = clock_seconds();
     gethostname(s->host, sizeof s->host - 1);
-    s->presence = RANK_HERE;
+    s->presence = RANK_PRESENT;
     return true;
 }
 
@@ -106,7 +106,7 @@ void board_leave(board *b, int slot, const char *name)
         int32_t left = RANK_LEFT;
         atomic_compare_exchange_strong(&b->slot[i].presence, &left, RANK_ABSENT);
     }
-    board_forget(name);
+    board_unlink(name);
 }
 
 /* ---- reading ---- */
@@ -129,12 +129,12 @@ static char process_state(int pid)
 bool board_is_gone(const board *b, int slot)
 {
     const board_slot *s = &b->slot[slot];
-    return s->processes == own_processes() && is_gone(s->pid);
+    return s->pid_namespace == own_pid_namespace() && is_gone(s->pid);
 }
 
 static char state_of(const board_slot *s, double silent)
 {
-    if (s->processes != own_processes()) return '?';
+    if (s->pid_namespace != own_pid_namespace()) return '?';
     if (is_gone(s->pid)) return 'X';
     return silent > SILENT_SECONDS ? process_state(s->pid) : 'R';
 }

@@ -8,16 +8,16 @@
 typedef const char *const names[6];
 static names rank_names = { "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID" };
 static names ranks_names = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS" };
-static names local_names = { "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_LOCALID" };
-static names locals_names = { "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "PMI_LOCAL_SIZE" };
-/* Variables that identify a run, and a node of it. A machine with two names counts as two nodes. */
+static names local_rank_names = { "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_LOCALID" };
+static names local_ranks_names = { "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "PMI_LOCAL_SIZE" };
+/* Variables that identify a run, and a node of it. A node with two host names counts as two nodes. */
 static names run_names = { "PMIX_NAMESPACE", "OMPI_MCA_orte_precondition_transports", "SLURM_STEP_ID", "PMI_JOBID" };
 static names node_names = { "SLURM_JOB_ID", "SLURM_NODEID", "PMIX_HOSTNAME", "OMPI_MCA_orte_local_daemon_uri" };
 
-static int number_of(names among)
+static int number_of(names variables)
 {
-    for (int i = 0; among[i]; i++) {
-        const char *text = getenv(among[i]);
+    for (int i = 0; variables[i]; i++) {
+        const char *text = getenv(variables[i]);
         if (text && text[0] >= '0' && text[0] <= '9') return atoi(text);
     }
     return -1;
@@ -25,8 +25,8 @@ static int number_of(names among)
 
 launch_place launch_here(void)
 {
-    return (launch_place){ number_of(rank_names), number_of(ranks_names), number_of(local_names),
-                           number_of(locals_names) };
+    return (launch_place){ number_of(rank_names), number_of(ranks_names), number_of(local_rank_names),
+                           number_of(local_ranks_names) };
 }
 
 static uint64_t add_text(uint64_t hash, const char *text)

@@ -1,5 +1,5 @@
 /* Messages between nodes when a run stalls: each node has a file in a shared folder. If the node of rank 0 sees no
- * progress, it asks; the others write the states of their ranks; then it judges. */
+ * progress, it requests states; the others write those of their ranks; then it decides whether the run stalls. */
 #pragma once
 #include <stdbool.h>
 

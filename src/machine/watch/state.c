@@ -1,4 +1,4 @@
-/* Questions about the state of a rank. */
+/* Conditions of a rank's state. */
 #include "machine/watch/state.h"
 #include <string.h>
 
@@ -14,19 +14,19 @@ bool rank_has_entered(const rank_state *s, const activity *e)
     return s->presence != RANK_ABSENT && rank_entered(s, e->group.key) >= e->order;
 }
 
-bool rank_is_dead(const rank_state *s) { return s->presence == RANK_HERE && s->process == 'X'; }
-bool rank_is_stopped(const rank_state *s) { return s->presence == RANK_HERE && strchr("Tt", s->process); }
+bool rank_is_dead(const rank_state *s) { return s->presence == RANK_PRESENT && s->process == 'X'; }
+bool rank_is_stopped(const rank_state *s) { return s->presence == RANK_PRESENT && strchr("Tt", s->process); }
 bool rank_is_absent(const rank_state *s) { return s->presence == RANK_ABSENT; }
-bool rank_is_unheard(const rank_state *s) { return s->presence == RANK_HERE && s->process == 'L'; }
+bool rank_is_unreachable(const rank_state *s) { return s->presence == RANK_PRESENT && s->process == 'L'; }
 
-void rank_lose(rank_state *s)
+void rank_set_unreachable(rank_state *s)
 {
-    s->presence = RANK_HERE;
+    s->presence = RANK_PRESENT;
     s->process = 'L';
     s->waits = false;
 }
 
-void states_turn(rank_state *s, int count, double now)
+void states_convert_times(rank_state *s, int count, double now)
 {
     for (int i = 0; i < count; i++) {
         s[i].waiting.since = now - s[i].waiting.since;

@@ -1,18 +1,18 @@
-/* The state of a rank as others see it: plain values that are shared on a node and sent to other nodes. */
+/* The state of a rank, as other ranks read it on the board or in messages of other nodes. */
 #pragma once
 #include "machine/op/activity.h"
 
 /* LEFT: the process only answers an option that needs no ranks, and does not start MPI. */
-typedef enum { RANK_ABSENT, RANK_HERE, RANK_ENDING, RANK_ENDED, RANK_LEFT } rank_presence;
+typedef enum { RANK_ABSENT, RANK_PRESENT, RANK_ENDING, RANK_ENDED, RANK_LEFT } rank_presence;
 enum { RANK_HOST = 40 };
 typedef struct {
     int32_t rank, pid;
     rank_presence presence;
     char host[RANK_HOST];
-    char process; /* state letter of /proc; 'X': gone, '?': unknown, 'L': unheard */
+    char process; /* state letter of /proc; 'X': gone, '?': unknown, 'L': unreachable */
     bool waits;
     uint64_t heartbeat;
-    double silent, patience; /* seconds since its watching thread ran; seconds that it waits before it gives up */
+    double silent, patience; /* seconds since its watching thread ran; limit of a wait */
     activity doing, waiting, completed;
     struct {
         uint64_t key, order; /* of the last operation that it entered */
@@ -24,10 +24,10 @@ bool rank_has_entered(const rank_state *s, const activity *e);
 bool rank_is_dead(const rank_state *s);
 bool rank_is_stopped(const rank_state *s);
 bool rank_is_absent(const rank_state *s);
-bool rank_is_unheard(const rank_state *s); /* nothing is known of its node */
-void rank_lose(rank_state *s);             /* marks it as unheard */
+bool rank_is_unreachable(const rank_state *s); /* its node does not answer */
+void rank_set_unreachable(rank_state *s);
 /* Converts times to ages, or ages to times. */
-void states_turn(rank_state *s, int count, double now);
+void states_convert_times(rank_state *s, int count, double now);
 
 /* The node of a rank. slots: number of ranks on the node; 0 if this rank is not the first of them. */
 typedef struct {

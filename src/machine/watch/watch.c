@@ -5,18 +5,18 @@
 #include "machine/watch/launcher.h"
 #include "machine/watch/process.h"
 
-static board_slot *own(void) { return atomic_load_explicit(&watch.own, memory_order_relaxed); }
+static board_slot *own_slot(void) { return atomic_load_explicit(&watch.own, memory_order_relaxed); }
 
-void watch_limit(double seconds) { own()->limit = seconds; }
+void watch_limit(double seconds) { own_slot()->limit = seconds; }
 
-void watch_leaves(const char *sentence) { watch.leaves = sentence; }
+void watch_set_last_sentence(const char *sentence) { watch.last_sentence = sentence; }
 
 void watch_wait_for_all(const char *what) { activity_wait_for_all(what, watch.ranks); }
 
 static void take_slot(board *b, int slot)
 {
     board_slot *s = &b->slot[slot];
-    s->limit = own()->limit;
+    s->limit = own_slot()->limit;
     activity_publish(&s->activity);
     watch.slot = slot;
     watch.own = s;
@@ -29,10 +29,10 @@ void watch_start(void)
     int rank = at.rank < 0 ? 0 : at.rank;
     board *b = NULL;
     watch.ranks = at.ranks < 1 ? 1 : at.ranks;
-    if (at.locals > 1 && launch_name(watch.name, sizeof watch.name)) b = board_attach(watch.name, at.locals);
-    if (b && !board_claim(b, at.local, rank)) b = NULL;
-    int slot = b ? at.local : 0;
-    if (!b && (!(b = board_alone()) || !board_claim(b, 0, rank))) FAIL("no memory to watch the run");
+    if (at.local_ranks > 1 && launch_name(watch.name, sizeof watch.name)) b = board_attach(watch.name, at.local_ranks);
+    if (b && !board_claim(b, at.local_rank, rank)) b = NULL;
+    int slot = b ? at.local_rank : 0;
+    if (!b && (!(b = board_private()) || !board_claim(b, 0, rank))) FAIL("no memory to watch the run");
     take_slot(b, slot);
     activity_doing("starting MPI", -1);
     watch.main = pthread_self();
@@ -42,23 +42,23 @@ void watch_start(void)
 void watch_leave(const char *asked)
 {
     launch_place at = launch_here();
-    bool shared = at.locals > 1 && launch_name(watch.name, sizeof watch.name);
-    board *b = shared ? board_attach(watch.name, at.locals) : NULL;
-    if (!b || !board_claim(b, at.local, at.rank < 0 ? at.local : at.rank)) return;
+    bool shared = at.local_ranks > 1 && launch_name(watch.name, sizeof watch.name);
+    board *b = shared ? board_attach(watch.name, at.local_ranks) : NULL;
+    if (!b || !board_claim(b, at.local_rank, at.rank < 0 ? at.local_rank : at.rank)) return;
     activity e = { .kind = "answering", .step = -1, .microbatch = -1, .layer = -1, .since = clock_seconds() };
     activity_text(e.name, sizeof e.name, asked);
-    activity_store(&b->slot[at.local].activity.doing, &e);
-    board_leave(b, at.local, watch.name);
+    activity_store(&b->slot[at.local_rank].activity.doing, &e);
+    board_leave(b, at.local_rank, watch.name);
 }
 
 uint64_t watch_board(void) { return ((board *)watch.board)->identity; }
 
-void watch_forget(void) { board_forget(watch.name); }
+void watch_unlink_board(void) { board_unlink(watch.name); }
 
 bool watch_move(const char *name, int slot, int slots)
 {
     board *b = board_attach(name, slots);
-    if (!b || !board_claim(b, slot, own()->rank)) return false;
+    if (!b || !board_claim(b, slot, own_slot()->rank)) return false;
     activity_text(watch.name, sizeof watch.name, name);
     take_slot(b, slot);
     return true;
@@ -66,7 +66,7 @@ bool watch_move(const char *name, int slot, int slots)
 
 void watch_world(int rank, int ranks)
 {
-    own()->rank = rank;
+    own_slot()->rank = rank;
     watch.ranks = ranks;
 }
 
@@ -74,31 +74,31 @@ node_place watch_place(void)
 {
     board *b = watch.board;
     node_place here = { .board = b->identity, .slots = watch.slot == 0 ? b->slots : 0 };
-    activity_text(here.host, sizeof here.host, own()->host);
+    activity_text(here.host, sizeof here.host, own_slot()->host);
     return here;
 }
 
-void watch_places(const node_place *of_rank) { watch.place = of_rank; }
+void watch_set_places(const node_place *of_rank) { watch.place = of_rank; }
 
 /* If the watch ends the run, the main thread waits here and leaves the exit status to it. */
 void watch_ending(void)
 {
-    while (watch.over) watch_rest();
-    own()->presence = RANK_ENDING;
+    while (watch.over) watch_sleep();
+    own_slot()->presence = RANK_ENDING;
 }
 
 static bool all_have_ended(const board *b)
 {
     for (int i = 0; i < b->slots; i++)
-        if (b->slot[i].presence == RANK_HERE) return false;
+        if (b->slot[i].presence == RANK_PRESENT) return false;
     return true;
 }
 
 void watch_stop(void)
 {
     watch_wait_for_all("the others' end");
-    own()->presence = RANK_ENDED;
-    while (!all_have_ended(watch.board)) watch_rest();
+    own_slot()->presence = RANK_ENDED;
+    while (!all_have_ended(watch.board)) watch_sleep();
     activity_wait_end();
     watch.over = true;
     pthread_join(watch.thread, NULL);

@@ -59,7 +59,7 @@ static void backward_tile(const op *o, int64_t row, int64_t at, int64_t n)
     row_close(up_place, d_gate_up->type, d_up, n);
 }
 
-void host_swiglu_forward(const op *o, void *scratch) { row_parts(o, &o->operand[1].tensor, forward_tile); }
-void host_swiglu_backward(const op *o, void *scratch) { row_parts(o, &o->operand[1].tensor, backward_tile); }
-void host_geglu_forward(const op *o, void *scratch) { row_parts(o, &o->operand[1].tensor, forward_tile); }
-void host_geglu_backward(const op *o, void *scratch) { row_parts(o, &o->operand[1].tensor, backward_tile); }
+void host_swiglu_forward(const op *o, void *scratch) { run_row_parts(o, &o->operand[1].tensor, forward_tile); }
+void host_swiglu_backward(const op *o, void *scratch) { run_row_parts(o, &o->operand[1].tensor, backward_tile); }
+void host_geglu_forward(const op *o, void *scratch) { run_row_parts(o, &o->operand[1].tensor, forward_tile); }
+void host_geglu_backward(const op *o, void *scratch) { run_row_parts(o, &o->operand[1].tensor, backward_tile); }

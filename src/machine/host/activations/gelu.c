@@ -15,7 +15,7 @@ static void forward_tile(const op *o, int64_t row, int64_t at, int64_t n)
     row_close(tensor_row(out, row, at), out->type, y, n);
 }
 
-void host_gelu_forward(const op *o, void *scratch) { row_parts(o, &o->operand[2].tensor, forward_tile); }
+void host_gelu_forward(const op *o, void *scratch) { run_row_parts(o, &o->operand[2].tensor, forward_tile); }
 
 static void backward_tile(const op *o, int64_t row, int64_t at, int64_t n, float *sum)
 {
@@ -42,15 +42,15 @@ static void backward_rows(const op *o, int64_t first, int64_t count, float *sum)
         for (int64_t at = 0; at < columns; at += TILE) backward_tile(o, row, at, smaller(TILE, columns - at), sum + at);
 }
 
-static column_cut cut_of(const op *o) { return column_cut_of(&o->operand[0].tensor, &o->operand[4].tensor); }
+static row_split split_of(const op *o) { return row_split_of(&o->operand[0].tensor, &o->operand[4].tensor); }
 
 size_t host_gelu_backward_scratch(const op *o)
 {
-    column_cut cut = cut_of(o);
-    return column_sums_scratch(&cut);
+    row_split split = split_of(o);
+    return column_sums_scratch(&split);
 }
 
 void host_gelu_backward(const op *o, void *scratch)
 {
-    column_sums_of(o, &o->operand[4], cut_of(o), backward_rows, scratch);
+    column_sums_of(o, &o->operand[4], split_of(o), backward_rows, scratch);
 }

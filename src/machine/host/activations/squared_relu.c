@@ -27,5 +27,5 @@ static void backward_tile(const op *o, int64_t row, int64_t at, int64_t n)
     row_close(place, dx->type, y, n);
 }
 
-void host_squared_relu_forward(const op *o, void *scratch) { row_parts(o, &o->operand[1].tensor, forward_tile); }
-void host_squared_relu_backward(const op *o, void *scratch) { row_parts(o, &o->operand[2].tensor, backward_tile); }
+void host_squared_relu_forward(const op *o, void *scratch) { run_row_parts(o, &o->operand[1].tensor, forward_tile); }
+void host_squared_relu_backward(const op *o, void *scratch) { run_row_parts(o, &o->operand[2].tensor, backward_tile); }

@@ -12,7 +12,7 @@ enum { Q, K, V, OUT, LSE, D_OUT, DQ, DK, DV };
 
 typedef struct {
     int64_t s, t, b, heads, group, d, padded, blocks, key_blocks;
-    int64_t ahead; /* query i sees the keys 0 .. i + ahead, as far as they exist */
+    int64_t key_offset; /* query i sees the existing keys of 0 .. i + key_offset */
     float scale;
 } attention_shape;
 
@@ -30,7 +30,7 @@ static attention_shape shape_of(const op *o)
                               .padded = (q->dim[3] + TILE_MULTIPLE - 1) / TILE_MULTIPLE * TILE_MULTIPLE,
                               .blocks = blocks_of(q->dim[0]),
                               .key_blocks = blocks_of(k->dim[0]),
-                              .ahead = o->args.attention.causal ? k->dim[0] - q->dim[0] : k->dim[0],
+                              .key_offset = o->args.attention.causal ? k->dim[0] - q->dim[0] : k->dim[0],
                               .scale = o->args.attention.scale };
 }
 
@@ -47,10 +47,10 @@ static void *head_row(const tensor *t, head_place at, int64_t position)
 static void load_tile(float *tile, const attention_shape *a, const tensor *t, head_place at, int64_t block)
 {
     for (int64_t i = 0; i < BLOCK; i++) {
-        int64_t position = block * BLOCK + i, held = position < t->dim[0] ? a->d : 0;
+        int64_t position = block * BLOCK + i, valid = position < t->dim[0] ? a->d : 0;
         float *row = tile + i * a->padded;
-        if (held) row_load(row, head_row(t, at, position), t->type, held);
-        for (int64_t k = held; k < a->padded; k++) row[k] = 0.0f;
+        if (valid) row_load(row, head_row(t, at, position), t->type, valid);
+        for (int64_t k = valid; k < a->padded; k++) row[k] = 0.0f;
     }
 }
 
@@ -62,8 +62,8 @@ static void transpose_tile(float *restrict to, const float *restrict from, int64
             for (int64_t l = 0; l < VECTOR_FLOATS; l++) to[(k + l) * BLOCK + i] = factor * from[i * padded + k + l];
 }
 
-/* Stores the sum in a row. UPDATE adds the row's old FP32 values. */
-static void put_row(const operand *to, head_place at, int64_t position, float *sum, int64_t d)
+/* UPDATE adds the row's old FP32 values. */
+static void store_row(const operand *to, head_place at, int64_t position, float *sum, int64_t d)
 {
     void *row = head_row(&to->tensor, at, position);
     const float *old = row;
@@ -72,14 +72,14 @@ static void put_row(const operand *to, head_place at, int64_t position, float *s
     row_store(row, to->tensor.type, sum, d);
 }
 
-/* Stores rows of a tensor from a transposed tile [padded][BLOCK]. Each row is multiplied by its factor. */
-static void put_transposed(const operand *to, const attention_shape *a, head_place at, int64_t block, const float *tile,
-                           const float *factor)
+/* Stores the rows of a transposed tile [padded][BLOCK], each multiplied by its factor. */
+static void store_transposed(const operand *to, const attention_shape *a, head_place at, int64_t block,
+                             const float *tile, const float *factor)
 {
     float row[LARGEST_HEAD_DIM];
     for (int64_t i = 0; i < smaller(BLOCK, a->s - block * BLOCK); i++) {
         for (int64_t k = 0; k < a->d; k++) row[k] = tile[k * BLOCK + i] * factor[i];
-        put_row(to, at, block * BLOCK + i, row, a->d);
+        store_row(to, at, block * BLOCK + i, row, a->d);
     }
 }
 
@@ -122,18 +122,19 @@ static void sum_over_queries(float *sums, const attention_shape *a, const float 
         .c = sums, .a = scores, .b = rows, .m = BLOCK, .n = a->padded, .depth = BLOCK, .a_row = BLOCK, .a_depth = 1 });
 }
 
-/* Returns how many key blocks a block of queries sees. */
+/* Returns the number of key blocks that a block of queries sees. */
 static int64_t key_blocks_of(const attention_shape *a, int64_t block)
 {
-    return blocks_of(smaller((block + 1) * BLOCK + a->ahead, a->t));
+    return blocks_of(smaller((block + 1) * BLOCK + a->key_offset, a->t));
 }
 
 /* Sets scores to `value` where a query does not see the key, or the key does not exist. */
 static void mask_tile(float *scores, const attention_shape *a, int64_t block, int64_t keys, float value)
 {
     for (int64_t key = 0; key < BLOCK; key++) {
-        int64_t at = keys * BLOCK + key, blind = at < a->t ? smaller(at - a->ahead - block * BLOCK, BLOCK) : BLOCK;
-        for (int64_t query = 0; query < blind; query++) scores[key * BLOCK + query] = value;
+        int64_t at = keys * BLOCK + key,
+                masked = at < a->t ? smaller(at - a->key_offset - block * BLOCK, BLOCK) : BLOCK;
+        for (int64_t query = 0; query < masked; query++) scores[key * BLOCK + query] = value;
     }
 }
 
@@ -142,10 +143,10 @@ typedef struct {
     _Alignas(64) float maximum[BLOCK], sum[BLOCK], out[TILE_FLOATS];
 } query_state;
 
-/* Raises the maxima to those of the scores, and scales down earlier sums. */
+/* Includes the scores in the maxima, and scales down earlier sums. */
 static void raise_maxima(query_state *state, const float *scores, int64_t padded)
 {
-    float maximum[BLOCK], shrink[BLOCK];
+    float maximum[BLOCK], rescale[BLOCK];
     memcpy(maximum, state->maximum, sizeof maximum);
     for (int64_t key = 0; key < BLOCK; key++)
 #pragma omp simd
@@ -153,16 +154,15 @@ static void raise_maxima(query_state *state, const float *scores, int64_t padded
             maximum[i] = scores[key * BLOCK + i] > maximum[i] ? scores[key * BLOCK + i] : maximum[i];
 #pragma omp simd
     for (int64_t i = 0; i < BLOCK; i++) {
-        shrink[i] = exp_shared(state->maximum[i] - maximum[i]);
-        state->sum[i] *= shrink[i];
+        rescale[i] = exp_shared(state->maximum[i] - maximum[i]);
+        state->sum[i] *= rescale[i];
         state->maximum[i] = maximum[i];
     }
     for (int64_t k = 0; k < padded; k++)
 #pragma omp simd
-        for (int64_t i = 0; i < BLOCK; i++) state->out[k * BLOCK + i] *= shrink[i];
+        for (int64_t i = 0; i < BLOCK; i++) state->out[k * BLOCK + i] *= rescale[i];
 }
 
-/* Turns scores into exp(score - maximum), and adds them to the sums. */
 static void exponentiate(query_state *state, float *scores)
 {
     for (int64_t key = 0; key < BLOCK; key++) {
@@ -185,7 +185,7 @@ static void close_state(query_state *state, const op *o, const attention_shape *
 {
     float *lse = lse_row(&o->operand[LSE].tensor, at, block), factor[BLOCK];
     for (int64_t i = 0; i < BLOCK; i++) factor[i] = 1.0f / state->sum[i];
-    put_transposed(&o->operand[OUT], a, at, block, state->out, factor);
+    store_transposed(&o->operand[OUT], a, at, block, state->out, factor);
     for (int64_t i = 0; i < smaller(BLOCK, a->s - block * BLOCK); i++) lse[i] = state->maximum[i] + logf(state->sum[i]);
 }
 
@@ -210,7 +210,7 @@ static void forward_block(const op *o, const attention_shape *a, head_place at, 
     close_state(&state, o, a, at, block);
 }
 
-/* Starts with the late query blocks, which see most keys and take longest. */
+/* Starts with the last query blocks, which see most keys and take longest. */
 void host_attention_forward(const op *o, void *scratch)
 {
     attention_shape a = shape_of(o);
@@ -220,8 +220,7 @@ void host_attention_forward(const op *o, void *scratch)
         forward_block(o, &a, (head_place){ task % heads / a.heads, task % a.heads }, a.blocks - 1 - task / heads);
 }
 
-/* A block of queries in backward: queries and d_out, as rows and transposed (queries scaled), log-sum-exp, and
- * D = rowsum(d_out * out). dq is transposed. */
+/* A block of queries in backward. q_transposed is scaled; dq is transposed; dot: D = rowsum(d_out * out). */
 typedef struct {
     _Alignas(64) float q[TILE_FLOATS], q_transposed[TILE_FLOATS], d_out[TILE_FLOATS],
         d_out_transposed[TILE_FLOATS], dq[TILE_FLOATS];
@@ -301,13 +300,13 @@ static void backward_head(const op *o, const attention_shape *a, head_place at, 
             load_tile(keys.v, a, &o->operand[V].tensor, kv, i);
             backward_tile(&queries, &keys, a, block, i, dk + i * tile, dv + i * tile);
         }
-        put_transposed(&o->operand[DQ], a, at, block, queries.dq, one);
+        store_transposed(&o->operand[DQ], a, at, block, queries.dq, one);
     }
 }
 
-/* Sets or updates one row of dk or dv by the sum over the query heads of its group, in order. */
-static void join_group(const operand *to, const attention_shape *a, head_place kv, int64_t position,
-                       const float *scratch)
+/* Stores one row of dk or dv: the sum over the query heads of its group, in order. */
+static void sum_group(const operand *to, const attention_shape *a, head_place kv, int64_t position,
+                      const float *scratch)
 {
     float sum[LARGEST_HEAD_DIM] = { 0 };
     for (int64_t i = 0; i < a->group; i++) {
@@ -315,7 +314,7 @@ static void join_group(const operand *to, const attention_shape *a, head_place k
             scratch + 2 * (kv.b * a->heads + kv.head * a->group + i) * head_elements(a) + position * a->padded;
         for (int64_t k = 0; k < a->d; k++) sum[k] += part[k];
     }
-    put_row(to, kv, position, sum, a->d);
+    store_row(to, kv, position, sum, a->d);
 }
 
 size_t host_attention_backward_scratch(const op *o)
@@ -335,7 +334,7 @@ void host_attention_backward(const op *o, void *scratch)
     for (int64_t position = 0; position < a.t; position++)
         for (int64_t i = 0; i < a.b * kv_heads; i++) {
             head_place kv = { i / kv_heads, i % kv_heads };
-            join_group(&o->operand[DK], &a, kv, position, scratch);
-            join_group(&o->operand[DV], &a, kv, position, (float *)scratch + head_elements(&a));
+            sum_group(&o->operand[DK], &a, kv, position, scratch);
+            sum_group(&o->operand[DV], &a, kv, position, (float *)scratch + head_elements(&a));
         }
 }

@@ -3,7 +3,7 @@
 #include "machine/host/host.h"
 #include "machine/host/rows/row.h"
 
-/* Returns how many of this rank's columns are no padding. */
+/* Returns the number of this rank's columns that are not padding. */
 static int64_t valid_columns(const op *o)
 {
     const cross_entropy_args *a = &o->args.cross_entropy;
@@ -53,8 +53,8 @@ static row_total row_exponentials(const tensor *logits, int64_t row, int64_t n)
     for (int64_t at = 0; at < n; at += TILE) {
         int64_t part = smaller(TILE, n - at);
         const float *x = row_read(tile, tensor_row(logits, row, at), logits->type, part);
-        float before = maximum, here = tile_maximum(x, part);
-        maximum = here > before ? here : before;
+        float before = maximum, highest = tile_maximum(x, part);
+        maximum = highest > before ? highest : before;
         sum = sum * (double)exp_shared(before - maximum) + (double)tile_exponentials(x, part, maximum);
     }
     return (row_total){ .maximum = maximum, .sum = (float)sum };
@@ -82,8 +82,7 @@ static void partial(const op *o)
     }
 }
 
-/* Joins a row's partial results of all ranks. */
-static row_total join_ranks(const tensor *partials, int64_t rows, int64_t row)
+static row_total combine_ranks(const tensor *partials, int64_t rows, int64_t row)
 {
     int64_t ranks = tensor_elements(partials) / (3 * rows);
     const float *part = (const float *)partials->data + 3 * row;
@@ -132,7 +131,7 @@ static void finish(const op *o, double *row_loss)
     int64_t rows = tensor_row_count(&o->operand[0].tensor), n = valid_columns(o);
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < rows; row++) {
-        row_total t = join_ranks(&o->operand[2].tensor, rows, row);
+        row_total t = combine_ranks(&o->operand[2].tensor, rows, row);
         row_loss[row] = log((double)t.sum) + (double)t.maximum - (double)t.label;
         row_gradient(o, row, n, t);
     }

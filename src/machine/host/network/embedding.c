@@ -23,17 +23,17 @@ static void forward_tile(const op *o, int64_t i, int64_t at, int64_t n)
     row_store(tensor_row(out, i, at), out->type, x, n);
 }
 
-void host_embedding_forward(const op *o, void *scratch) { row_parts(o, &o->operand[2].tensor, forward_tile); }
+void host_embedding_forward(const op *o, void *scratch) { run_row_parts(o, &o->operand[2].tensor, forward_tile); }
 
 /* Tokens sorted by row: those of row r are order[begin[r] .. begin[r + 1]), in position order. */
 typedef struct {
     int32_t *begin, *order;
-} by_row;
+} tokens_by_row;
 
-static by_row sort_tokens(const int32_t *token, int64_t count, int64_t first, int64_t rows, void *scratch)
+static tokens_by_row sort_tokens(const int32_t *token, int64_t count, int64_t first, int64_t rows, void *scratch)
 {
-    by_row s = { scratch, (int32_t *)scratch + rows + 2 };
-    int32_t *next = s.begin + 1; /* next[r + 1] first counts row r, then is its next place */
+    tokens_by_row s = { scratch, (int32_t *)scratch + rows + 2 };
+    int32_t *next = s.begin + 1; /* next[r + 1] first counts the tokens of row r, then is its next place */
     memset(s.begin, 0, (size_t)(rows + 2) * sizeof *s.begin);
     for (int64_t i = 0; i < count; i++) {
         int64_t row = token[i] - first;
@@ -47,7 +47,7 @@ static by_row sort_tokens(const int32_t *token, int64_t count, int64_t first, in
     return s;
 }
 
-/* Sets or updates one tile of a gradient row by the FP32 sum of its tokens' rows. Rounds once. */
+/* Sets or updates one tile of a gradient row with the FP32 sum over its tokens. Rounds once. */
 static void sum_tile(const operand *gradient, int64_t row, int64_t at, int64_t n, const tensor *d_out,
                      const int32_t *order, int64_t count)
 {
@@ -74,7 +74,7 @@ void host_embedding_backward(const op *o, void *scratch)
     const tensor *tokens = &o->operand[0].tensor, *d_out = &o->operand[1].tensor;
     const operand *gradient = &o->operand[2];
     int64_t rows = gradient->tensor.dim[0], n = tensor_columns(&gradient->tensor);
-    by_row s = sort_tokens(tokens->data, tensor_elements(tokens), o->args.embedding.first, rows, scratch);
+    tokens_by_row s = sort_tokens(tokens->data, tensor_elements(tokens), o->args.embedding.first, rows, scratch);
 #pragma omp parallel for schedule(static, 16)
     for (int64_t row = 0; row < rows; row++) {
         int64_t count = s.begin[row + 1] - s.begin[row];

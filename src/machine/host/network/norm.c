@@ -4,7 +4,7 @@
 #include "machine/host/rows/row.h"
 
 /* Gain gradients are summed in blocks of rows, then over blocks in order: the same for any number of threads. */
-enum { LARGEST_BLOCKS = 64, SMALLEST_BLOCK = 16, COLUMNS = 128 };
+enum { MAX_BLOCKS = 64, MIN_BLOCK_ROWS = 16, COLUMNS = 128 };
 
 static float sum_of_squares(const float *x, int64_t n)
 {
@@ -57,7 +57,7 @@ static moments tile_moments(const float *x, int64_t n)
     return (moments){ (double)mean, (double)squares };
 }
 
-/* Combines the tiles' moments by the method of Chan, Golub and LeVeque 1979, which subtracts no large sums. */
+/* Combines the moments of tiles (Chan, Golub and LeVeque 1979), which avoids cancellation. */
 static moments row_moments(const op *o, int64_t row, int64_t n)
 {
     float tile[3][TILE];
@@ -65,14 +65,14 @@ static moments row_moments(const op *o, int64_t row, int64_t n)
     for (int64_t at = 0; at < n; at += TILE) {
         int64_t part = smaller(TILE, n - at);
         moments more = tile_moments(summed_tile(o, row, at, part, tile), part);
-        double apart = more.mean - all.mean, share = (double)part / (double)(at + part);
-        all.mean += apart * share;
-        all.squares += more.squares + apart * apart * share * (double)at;
+        double difference = more.mean - all.mean, share = (double)part / (double)(at + part);
+        all.mean += difference * share;
+        all.squares += more.squares + difference * difference * share * (double)at;
     }
     return all;
 }
 
-static void scale_row(const op *o, int64_t row, int64_t n, row_statistics of)
+static void scale_row(const op *o, int64_t row, int64_t n, row_statistics s)
 {
     const tensor *from = &o->operand[tensor_present(&o->operand[3].tensor) ? 3 : 0].tensor;
     const tensor *gain = &o->operand[2].tensor, *out = &o->operand[4].tensor, *bias = &o->operand[6].tensor;
@@ -85,9 +85,9 @@ static void scale_row(const op *o, int64_t row, int64_t n, row_statistics of)
         if (tensor_present(bias)) b = row_read(tile[3], row_at(bias->data, bias->type, at), bias->type, part);
         float *y = row_write(tile[2], tensor_row(out, row, at), out->type);
         if (b)
-            for (int64_t i = 0; i < part; i++) y[i] = fmaf((x[i] - of.mean) * of.rstd, 1.0f + g[i], b[i]);
+            for (int64_t i = 0; i < part; i++) y[i] = fmaf((x[i] - s.mean) * s.rstd, 1.0f + g[i], b[i]);
         else
-            for (int64_t i = 0; i < part; i++) y[i] = x[i] * of.rstd * g[i];
+            for (int64_t i = 0; i < part; i++) y[i] = x[i] * s.rstd * g[i];
         row_close(tensor_row(out, row, at), out->type, y, part);
     }
 }
@@ -109,15 +109,16 @@ void host_norm_forward(const op *o, void *scratch)
     int64_t rows = tensor_row_count(x), n = tensor_columns(x);
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < rows; row++) {
-        row_statistics of = statistics_of(o, row, n, centred);
-        rstd[row] = of.rstd;
-        if (centred) mean[row] = of.mean;
-        scale_row(o, row, n, of);
+        row_statistics s = statistics_of(o, row, n, centred);
+        rstd[row] = s.rstd;
+        if (centred) mean[row] = s.mean;
+        scale_row(o, row, n, s);
     }
 }
 
 /* With unit = x rstd and d_unit = d_out gain: dx = rstd (d_unit - unit mean(d_unit unit)), d gain = sum over rows of
- * d_out unit. LayerNorm: x - mean for x, 1 + gain for gain, dx less by rstd mean(d_unit); d bias = sum of d_out. */
+ * d_out unit. LayerNorm uses x - mean for x and 1 + gain for gain, and dx is rstd mean(d_unit) less; d bias = sum of
+ * d_out. */
 typedef struct {
     const tensor *d_out, *x, *gain, *dx;
     const float *rstd, *mean; /* mean NULL: RMSNorm */
@@ -137,12 +138,12 @@ static backward_call call_of(const op *o)
                         .dx_access = x[4].access };
     c.rows = tensor_row_count(c.x);
     c.n = tensor_columns(c.x);
-    c.block = (c.rows + LARGEST_BLOCKS - 1) / LARGEST_BLOCKS;
-    if (c.block < SMALLEST_BLOCK) c.block = SMALLEST_BLOCK;
+    c.block = (c.rows + MAX_BLOCKS - 1) / MAX_BLOCKS;
+    if (c.block < MIN_BLOCK_ROWS) c.block = MIN_BLOCK_ROWS;
     return c;
 }
 
-/* A tile of a row. Functions that take `centred` are compiled once for each norm. */
+/* Functions that take `centred` are compiled once for each norm. */
 typedef struct {
     const float *d, *x, *gain;
     float mean, rstd;
@@ -197,16 +198,17 @@ typedef struct {
 static projection row_projection(const backward_call *c, int64_t row, float *gain_sum, float *bias_sum)
 {
     float tile[3][TILE], rstd = c->rstd[row];
-    double total = 0.0, all = 0.0;
+    double products = 0.0, d_units = 0.0;
     for (int64_t at = 0; at < c->n; at += TILE) {
         int64_t part = smaller(TILE, c->n - at);
         row_tile r = tile_of(c, row, at, part, tile);
         tile_sums sums =
             c->mean ? sum_tile(r, true, gain_sum + at, bias_sum + at) : sum_tile(r, false, gain_sum + at, NULL);
-        total += sums.products;
-        all += sums.d_units;
+        products += sums.products;
+        d_units += sums.d_units;
     }
-    return (projection){ (float)(total * rstd / (double)c->n) * rstd * rstd, (float)(all / (double)c->n) * rstd };
+    return (projection){ (float)(products * rstd / (double)c->n) * rstd * rstd,
+                         (float)(d_units / (double)c->n) * rstd };
 }
 
 static inline void differentiate_tile(row_tile r, bool centred, projection p, bool adds, float *dx)
@@ -214,8 +216,8 @@ static inline void differentiate_tile(row_tile r, bool centred, projection p, bo
 #pragma omp simd
     for (int64_t i = 0; i < r.n; i++) {
         float x = centred ? r.x[i] - r.mean : r.x[i], gain = centred ? 1.0f + r.gain[i] : r.gain[i];
-        float own = fmaf(r.d[i] * gain, r.rstd, -(x * p.slope)) - p.constant;
-        dx[i] = adds ? dx[i] + own : own;
+        float gradient = fmaf(r.d[i] * gain, r.rstd, -(x * p.slope)) - p.constant;
+        dx[i] = adds ? dx[i] + gradient : gradient;
     }
 }
 

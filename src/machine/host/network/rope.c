@@ -15,7 +15,7 @@ static void angles_of(const tensor *table, int64_t position, float sign, float *
     }
 }
 
-static void turn(void *row, dtype type, int64_t half, const float *cosine, const float *sine)
+static void rotate_row(void *row, dtype type, int64_t half, const float *cosine, const float *sine)
 {
     float tile[2 * LARGEST_HALF], *x = row_update(tile, row, type, 2 * half);
 #pragma omp simd
@@ -36,7 +36,7 @@ static void rotate(const op *o, float sign)
         float cosine[LARGEST_HALF], sine[LARGEST_HALF];
         angles_of(table, position, sign, cosine, sine);
         for (int64_t row = 0; row < rows; row++)
-            turn(tensor_row(x, position * rows + row, 0), x->type, half, cosine, sine);
+            rotate_row(tensor_row(x, position * rows + row, 0), x->type, half, cosine, sine);
     }
 }
 

@@ -6,9 +6,9 @@ enum { LOGITS, ORDER, CHOSEN, CHOSEN_WEIGHTS, PLACE, SOURCE, STATISTICS };
 
 typedef struct {
     router_args args;
-    int64_t tokens, experts, sequences, of_group; /* of_group: tokens of a group */
+    int64_t tokens, experts, sequences, group_tokens;
     const tensor *logits;
-    const int32_t *order; /* NULL: in their own order */
+    const int32_t *order; /* [tokens]; NULL: the order of tokens */
     int32_t *choice, *place, *source;
     float *weight, *statistics;
 } router;
@@ -21,7 +21,7 @@ static router router_of(const op *o)
                      .tokens = tokens,
                      .experts = tensor_columns(logits),
                      .sequences = o->operand[STATISTICS].tensor.dim[0],
-                     .of_group = tokens / o->args.router.groups,
+                     .group_tokens = tokens / o->args.router.groups,
                      .logits = logits,
                      .order = o->operand[ORDER].tensor.data,
                      .choice = o->operand[CHOSEN].tensor.data,
@@ -52,7 +52,7 @@ static void choose(const router *r, int64_t token)
     for (int k = 0; k < CHOICES; k++) r->choice[CHOICES * token + k] = t.expert[k];
 }
 
-static void weigh(const router *r, int64_t token)
+static void set_weights(const router *r, int64_t token)
 {
     const int32_t *choice = r->choice + CHOICES * token;
     pair_weights w = pair_softmax(logit(r->logits, token, choice_expert(choice[0])),
@@ -62,12 +62,12 @@ static void weigh(const router *r, int64_t token)
 
 /* ---- which choices are kept ---- */
 
-static int64_t token_of(const router *r, int64_t part, int64_t i)
+static int64_t token_of(const router *r, int64_t g, int64_t i)
 {
-    return r->order ? r->order[part * r->of_group + i] : i;
+    return r->order ? r->order[g * r->group_tokens + i] : i;
 }
 
-/* Returns which of a token's choices is this expert and not dropped, or -1. */
+/* Returns the index of the token's choice that is this expert and not dropped, or -1. */
 static int choice_of(const router *r, int64_t token, int64_t expert)
 {
     for (int k = 0; k < CHOICES; k++)
@@ -76,40 +76,40 @@ static int choice_of(const router *r, int64_t token, int64_t expert)
 }
 
 /* Counts the choices whose weight has at least these bits. Positive floats are ordered like their bits. */
-static int64_t count_from(const router *r, int64_t part, int64_t expert, uint32_t least)
+static int64_t count_reaching(const router *r, int64_t g, int64_t expert, uint32_t least)
 {
     int64_t count = 0;
-    for (int64_t i = 0; i < r->of_group; i++) {
-        int64_t token = token_of(r, part, i);
+    for (int64_t i = 0; i < r->group_tokens; i++) {
+        int64_t token = token_of(r, g, i);
         int k = choice_of(r, token, expert);
         count += k >= 0 && float_bits(r->weight[CHOICES * token + k]) >= least;
     }
     return count;
 }
 
-/* Returns the bits of the largest value that `capacity` weights reach, or 0 if there are no more weights than that. */
-static uint32_t threshold(const router *r, int64_t part, int64_t expert, int64_t capacity)
+/* Returns the bits of the largest value that at least `capacity` weights reach, or 0 if all choices fit. */
+static uint32_t threshold(const router *r, int64_t g, int64_t expert, int64_t capacity)
 {
     uint32_t least = 0;
-    if (count_from(r, part, expert, 0) <= capacity) return 0;
+    if (count_reaching(r, g, expert, 0) <= capacity) return 0;
     for (uint32_t bit = 1u << 30; bit; bit >>= 1)
-        if (count_from(r, part, expert, least | bit) >= capacity) least |= bit;
+        if (count_reaching(r, g, expert, least | bit) >= capacity) least |= bit;
     return least;
 }
 
-/* Fills the expert's rows in order: all choices above the threshold, and those equal to it while rows are left. */
-static void place_group(const router *r, int64_t part, int64_t expert)
+/* Fills the expert's rows: with all choices above the threshold, and the first that are equal to it. */
+static void place_group(const router *r, int64_t g, int64_t expert)
 {
-    int64_t capacity = r->args.rows / r->args.groups, used = part * capacity, end = used + capacity;
-    uint32_t least = threshold(r, part, expert, capacity);
-    int64_t at_least = capacity - count_from(r, part, expert, least + 1);
-    for (int64_t i = 0; i < r->of_group; i++) {
-        int64_t token = token_of(r, part, i);
+    int64_t capacity = r->args.rows / r->args.groups, used = g * capacity, end = used + capacity;
+    uint32_t least = threshold(r, g, expert, capacity);
+    int64_t ties = capacity - count_reaching(r, g, expert, least + 1);
+    for (int64_t i = 0; i < r->group_tokens; i++) {
+        int64_t token = token_of(r, g, i);
         int k = choice_of(r, token, expert);
         if (k < 0) continue;
         int64_t at = CHOICES * token + k;
         uint32_t bits = float_bits(r->weight[at]);
-        bool kept = used < end && (bits > least || (bits == least && at_least-- > 0));
+        bool kept = used < end && (bits > least || (bits == least && ties-- > 0));
         r->place[at] = kept ? (int32_t)expert_row(r->args, expert, used) : -1;
         if (kept) r->source[expert_row(r->args, expert, used++)] = (int32_t)at;
     }
@@ -121,7 +121,7 @@ static void place_expert(const router *r, int64_t expert)
     for (int64_t g = 0; g < r->args.groups; g++) place_group(r, g, expert);
 }
 
-/* Choices given as dropped get no place. Other choices without a place are marked as dropped. */
+/* Choices that are given as dropped get no place. If none are given, choices without a place are marked as dropped. */
 static void mark_dropped(const router *r)
 {
     for (int64_t i = 0; i < CHOICES * r->tokens; i++) {
@@ -135,40 +135,40 @@ static void mark_dropped(const router *r)
 /* The largest logit of a row, and the sum of e^(x - largest). */
 typedef struct {
     float largest, sum;
-} soft_maximum;
+} softmax_sum;
 
-static soft_maximum soft_maximum_of(const tensor *logits, int64_t token)
+static softmax_sum softmax_sum_of(const tensor *logits, int64_t token)
 {
-    soft_maximum m = { logit(logits, token, 0), 0.0f };
+    softmax_sum m = { logit(logits, token, 0), 0.0f };
     for (int64_t e = 1; e < tensor_columns(logits); e++) m.largest = fmaxf(m.largest, logit(logits, token, e));
     for (int64_t e = 0; e < tensor_columns(logits); e++) m.sum += exp_shared(logit(logits, token, e) - m.largest);
     return m;
 }
 
-static float probability(const tensor *logits, int64_t token, int64_t e, soft_maximum m)
+static float probability(const tensor *logits, int64_t token, int64_t e, softmax_sum m)
 {
     return exp_shared(logit(logits, token, e) - m.largest) / m.sum;
 }
 
-static void count_token(const router *r, int64_t token, float *of_sequence)
+static void count_token(const router *r, int64_t token, float *statistics)
 {
-    soft_maximum m = soft_maximum_of(r->logits, token);
+    softmax_sum m = softmax_sum_of(r->logits, token);
     for (int64_t e = 0; e < r->experts; e++)
-        of_sequence[ROUTED_PROBABILITY * r->experts + e] += probability(r->logits, token, e, m);
+        statistics[ROUTED_PROBABILITY * r->experts + e] += probability(r->logits, token, e, m);
     for (int k = 0; k < CHOICES; k++) {
         int32_t choice = r->choice[CHOICES * token + k];
         int64_t e = smaller(choice_expert(choice), r->experts - 1);
-        of_sequence[ROUTED_CHOSEN * r->experts + e] += 1.0f;
-        if (choice < 0) of_sequence[ROUTED_DROPPED * r->experts + e] += 1.0f;
+        statistics[ROUTED_CHOSEN * r->experts + e] += 1.0f;
+        if (choice < 0) statistics[ROUTED_DROPPED * r->experts + e] += 1.0f;
     }
 }
 
 static void count_sequence(const router *r, int64_t sequence)
 {
-    int64_t of_one = ROUTED_STATISTICS * r->experts;
-    float *of_sequence = r->statistics + sequence * of_one;
-    memset(of_sequence, 0, (size_t)of_one * sizeof *of_sequence);
-    for (int64_t token = sequence; token < r->tokens; token += r->sequences) count_token(r, token, of_sequence);
+    int64_t length = ROUTED_STATISTICS * r->experts;
+    float *statistics = r->statistics + sequence * length;
+    memset(statistics, 0, (size_t)length * sizeof *statistics);
+    for (int64_t token = sequence; token < r->tokens; token += r->sequences) count_token(r, token, statistics);
 }
 
 void host_router_forward(const op *o, void *scratch)
@@ -177,7 +177,7 @@ void host_router_forward(const op *o, void *scratch)
 #pragma omp parallel for schedule(static)
     for (int64_t token = 0; token < r.tokens; token++) {
         if (!r.args.given) choose(&r, token);
-        weigh(&r, token);
+        set_weights(&r, token);
     }
 #pragma omp parallel for schedule(static)
     for (int64_t e = 0; e < r.experts; e++) place_expert(&r, e);
@@ -196,7 +196,7 @@ static const float *chosen_of(const op *o, int64_t token)
     return (const float *)s->data + (token % s->dim[0] * ROUTED_STATISTICS + ROUTED_CHOSEN) * s->dim[2];
 }
 
-/* Gradient of the balance loss: p_e (c_e - sum of p c), c = balance x tokens of e. Of weights: w0 w1 (d0 - d1). */
+/* Gradient of the balance loss: p_e (c_e - sum of p c), c = balance * tokens of e. Of weights: +- w0 w1 (d0 - d1). */
 static void backward_token(const op *o, int64_t token)
 {
     const tensor *logits = &o->operand[B_LOGITS].tensor, *d_logits = &o->operand[B_D_LOGITS].tensor;
@@ -206,13 +206,13 @@ static void backward_token(const op *o, int64_t token)
     float balance = o->args.balance.balance, mean = 0.0f;
     int first = choice_expert(choice[0]), second = choice_expert(choice[1]);
     pair_weights w = pair_softmax(logit(logits, token, first), logit(logits, token, second));
-    float of_pair = w.of[0] * w.of[1] * (d[0] - d[1]);
-    soft_maximum m = soft_maximum_of(logits, token);
+    float d_logit = w.of[0] * w.of[1] * (d[0] - d[1]);
+    softmax_sum m = softmax_sum_of(logits, token);
     for (int64_t e = 0; e < tensor_columns(logits); e++)
         mean = fmaf(probability(logits, token, e, m), balance * chosen[e], mean);
     for (int64_t e = 0; e < tensor_columns(logits); e++) {
         float g = probability(logits, token, e, m) * (balance * chosen[e] - mean);
-        g += e == first ? of_pair : e == second ? -of_pair : 0.0f;
+        g += e == first ? d_logit : e == second ? -d_logit : 0.0f;
         row_store(tensor_row(d_logits, token, e), d_logits->type, &g, 1);
     }
 }
@@ -221,13 +221,13 @@ static void backward_token(const op *o, int64_t token)
 static void report_sequence(const op *o, int64_t sequence)
 {
     const tensor *s = &o->operand[B_STATISTICS].tensor;
-    const float *of_sequence = (const float *)s->data + sequence * ROUTED_STATISTICS * s->dim[2];
+    const float *statistics = (const float *)s->data + sequence * ROUTED_STATISTICS * s->dim[2];
     double *loss = o->operand[B_LOSS].tensor.data, *load = o->operand[B_LOAD].tensor.data, sum = 0.0;
     for (int64_t e = 0; e < s->dim[2]; e++)
-        sum += (double)of_sequence[ROUTED_PROBABILITY * s->dim[2] + e] *
-               (double)of_sequence[ROUTED_CHOSEN * s->dim[2] + e];
+        sum +=
+            (double)statistics[ROUTED_PROBABILITY * s->dim[2] + e] * (double)statistics[ROUTED_CHOSEN * s->dim[2] + e];
     if (loss) loss[sequence] += (double)o->args.balance.balance * sum;
-    for (int64_t e = 0; load && e < 2 * s->dim[2]; e++) load[e] += (double)of_sequence[ROUTED_CHOSEN * s->dim[2] + e];
+    for (int64_t e = 0; load && e < 2 * s->dim[2]; e++) load[e] += (double)statistics[ROUTED_CHOSEN * s->dim[2] + e];
 }
 
 void host_router_backward(const op *o, void *scratch)

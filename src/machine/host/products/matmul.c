@@ -1,16 +1,16 @@
-/* products/: matrix products by oneDNN, and their check. BF16 is widened to FP32 in scratch if the processor cannot
- * multiply it, and FP8 to BF16 or FP32. Either way products are exact and sums are rounded once. A right operand that
- * oneDNN would read slowly is copied to scratch with its rows further apart. */
+/* products/: matrix products by oneDNN, and their check. FP8 is widened to BF16 or FP32 in scratch, and BF16 to FP32 if
+ * the processor cannot multiply it. Products are exact and sums are rounded once. A right operand that oneDNN would
+ * read slowly is copied to scratch with a gap after each row. */
 #include "machine/host/host.h"
-#include "machine/host/rows/codes.h"
+#include "machine/host/rows/fp8_rows.h"
 #include "machine/host/rows/row.h"
 
 enum { C, A, B, BIAS, A_SCALE, B_SCALE };
-enum { GAP = 16 }; /* elements */
+enum { ROW_GAP = 16 }; /* elements */
 
 static bool by_columns(const tensor *t) { return t->stride[t->dims - 1] != 1 && tensor_columns(t) != 1; }
 
-/* oneDNN writes rows fast. A product into contiguous columns is therefore computed transposed: c' = b' a'. */
+/* If c has contiguous columns, the product is computed transposed, c' = b' a', because oneDNN writes rows faster. */
 static void operands_of(const op *o, tensor x[3])
 {
     bool swap = by_columns(&o->operand[C].tensor);
@@ -36,8 +36,8 @@ static bool widens(const tensor *t, dtype to) { return dtype_bytes(t->type) < dt
 
 static tensor contiguous_rows(tensor t) { return by_columns(&t) ? tensor_transposed(t) : t; }
 
-/* Returns the same matrix in format `to`, with the same order, and `gap` unused elements after each row. */
-static tensor copied(const tensor *t, dtype to, int64_t gap)
+/* Returns the layout of a copy in format `to`, in the same order, with `gap` unused elements after each row. */
+static tensor copy_layout(const tensor *t, dtype to, int64_t gap)
 {
     tensor rows = contiguous_rows(*t);
     int last = t->dims - 1;
@@ -48,15 +48,15 @@ static tensor copied(const tensor *t, dtype to, int64_t gap)
     return by_columns(t) ? tensor_transposed(copy) : copy;
 }
 
-/* Returns the bytes that copied operands take. copy: the matrices to multiply; those that are copied lie in scratch. */
-static size_t copied_operands(const tensor x[3], dtype to, tensor copy[3], char *scratch)
+/* Sets the matrices to multiply: x, or copies in scratch. Returns the bytes of all copies. */
+static size_t place_copies(const tensor x[3], dtype to, tensor copy[3], char *scratch)
 {
     size_t used = 0;
     for (int i = C; i <= B; i++) {
-        copy[i] = widens(&x[i], to) ? copied(&x[i], to, 0) : x[i];
-        bool slow = i == B && onednn_reads_slowly(copy);
-        if (slow) copy[B] = copied(&x[B], to, GAP);
-        if (!slow && !widens(&x[i], to)) continue;
+        copy[i] = widens(&x[i], to) ? copy_layout(&x[i], to, 0) : x[i];
+        bool gap = i == B && onednn_prefers_row_gap(copy);
+        if (gap) copy[B] = copy_layout(&x[B], to, ROW_GAP);
+        if (!gap && !widens(&x[i], to)) continue;
         copy[i].data = scratch ? scratch + used : NULL;
         used += (tensor_span(&copy[i]) + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
     }
@@ -68,11 +68,10 @@ static void copy_row(const tensor *to, const tensor *from, int64_t row, const fl
     void *copy = tensor_row(to, row, 0), *old = tensor_row(from, row, 0);
     int64_t n = tensor_columns(from);
     if (!is_fp8(from->type)) row_load(copy, old, from->type, n);
-    else if (to->type == BF16) codes_read_bf16(from->type, copy, old, *scale, n);
-    else codes_read_f32(from->type, copy, old, *scale, n);
+    else if (to->type == BF16) fp8_dequantize_bf16(from->type, copy, old, *scale, n);
+    else fp8_dequantize_f32(from->type, copy, old, *scale, n);
 }
 
-/* scale: for FP8. */
 static void copy_rows(const tensor *from, const tensor *to, const float *scale)
 {
     tensor rows = contiguous_rows(*from), copy = contiguous_rows(*to);
@@ -80,7 +79,7 @@ static void copy_rows(const tensor *from, const tensor *to, const float *scale)
     for (int64_t row = 0; row < tensor_row_count(&rows); row++) copy_row(&copy, &rows, row, scale);
 }
 
-static void narrow(const tensor *from, const tensor *to)
+static void round_to_bf16(const tensor *from, const tensor *to)
 {
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < tensor_row_count(to); row++)
@@ -90,14 +89,14 @@ static void narrow(const tensor *from, const tensor *to)
 static bool has_bias(const op *o) { return o->kind == OP_MATMUL && tensor_present(&o->operand[BIAS].tensor); }
 static access_mode access_of(const op *o) { return has_bias(o) ? UPDATE : o->operand[C].access; }
 
-static size_t scratch_for(const tensor x[3], dtype to, access_mode how)
+static size_t scratch_for(const tensor x[3], dtype to, access_mode access)
 {
     tensor copy[3];
-    size_t bytes = copied_operands(x, to, copy, NULL);
-    return bytes + onednn_scratch(copy, how);
+    size_t bytes = place_copies(x, to, copy, NULL);
+    return bytes + onednn_scratch(copy, access);
 }
 
-/* FP8 scales are known only when the product runs, so scratch must suffice for both formats. */
+/* FP8 scales are known only when the product runs, so scratch suffices for both formats. */
 size_t host_matmul_scratch(const op *o)
 {
     tensor x[3];
@@ -126,12 +125,12 @@ void host_matmul(const op *o, void *scratch)
     bool swapped = by_columns(&o->operand[C].tensor);
     dtype to = format_of(o);
     if (has_bias(o)) fill_rows(&o->operand[C].tensor, &o->operand[BIAS].tensor);
-    size_t used = copied_operands(x, to, copy, scratch);
+    size_t used = place_copies(x, to, copy, scratch);
     for (int i = access_of(o) == UPDATE ? C : A; i <= B; i++)
         if (copy[i].data != x[i].data)
             copy_rows(&x[i], &copy[i], i == C ? NULL : scale_of(o, swapped ? A + B - i : i)->data);
     onednn_multiply(copy, access_of(o), (char *)scratch + used);
-    if (widens(&x[C], to)) narrow(&copy[C], &x[C]);
+    if (widens(&x[C], to)) round_to_bf16(&copy[C], &x[C]);
 }
 
 void host_grouped_matmul(const op *o, void *scratch) { host_matmul(o, scratch); }

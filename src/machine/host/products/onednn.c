@@ -1,4 +1,4 @@
-/* Calls of oneDNN. Preparing an operation builds a primitive, one for each shape, format, layout and access. Running it
+/* Calls of oneDNN. onednn_scratch builds a primitive, one for each shape, format, layout and access; running it then
  * allocates nothing. The cache is process state, like oneDNN's own. */
 #include "base/fail.h"
 #include "base/key_table.h"
@@ -14,20 +14,20 @@ static struct {
     dnnl_stream_t stream;
 } cache = { .products.key_bytes = sizeof(product_key) };
 
-/* A dim of size 1 gets a stride that spans the other dim: oneDNN 3.7 takes a column [4, 1] of stride 4 for dense. */
-static product_key key_of(const tensor x[3], access_mode how)
+/* A dim of size 1 gets a stride that spans the other dim: oneDNN 3.7 treats a column [4, 1] of stride 4 as dense. */
+static product_key key_of(const tensor x[3], access_mode access)
 {
     int row = x[0].dims - 2, column = row + 1;
     product_key key = { .groups = row ? x[0].dim[0] : 0,
                         .m = x[0].dim[row],
                         .n = x[0].dim[column],
                         .k = x[1].dim[column],
-                        .access = how,
+                        .access = access,
                         .threads = omp_get_max_threads() };
     for (int i = 0; i < 3; i++) {
         int64_t rows = x[i].dim[row], columns = x[i].dim[column];
         key.type[i] = x[i].type;
-        key.apart[i] = row ? x[i].stride[0] : 0;
+        key.group_stride[i] = row ? x[i].stride[0] : 0;
         key.stride[i][0] = rows == 1 ? columns * x[i].stride[column] : x[i].stride[row];
         key.stride[i][1] = columns > 1 ? x[i].stride[column] : key.stride[i][0] > 1 ? rows * key.stride[i][0] : 1;
     }
@@ -42,7 +42,7 @@ static void open_library(void)
     product_check(dnnl_stream_create(&cache.stream, cache.engine, dnnl_stream_default_flags), "dnnl_stream_create");
 }
 
-static product *built(const product_key *key)
+static product *build_product(const product_key *key)
 {
     product *p = allocate(1, sizeof *p, "a matrix product");
     open_library();
@@ -52,18 +52,18 @@ static product *built(const product_key *key)
     return p;
 }
 
-static product *prepared(const tensor x[3], access_mode how)
+static product *cached_product(const tensor x[3], access_mode access)
 {
-    product_key key = key_of(x, how);
+    product_key key = key_of(x, access);
     product *p = key_table_find(&cache.products, &key);
-    return p ? p : built(&key);
+    return p ? p : build_product(&key);
 }
 
-size_t onednn_scratch(const tensor x[3], access_mode how) { return prepared(x, how)->scratch_bytes; }
+size_t onednn_scratch(const tensor x[3], access_mode access) { return cached_product(x, access)->scratch_bytes; }
 
-void onednn_multiply(const tensor x[3], access_mode how, void *scratch)
+void onednn_multiply(const tensor x[3], access_mode access, void *scratch)
 {
-    product *p = prepared(x, how);
+    product *p = cached_product(x, access);
     for (int i = 0; i < 3; i++)
         product_check(dnnl_memory_set_data_handle(p->argument[i].memory, x[i].data), "dnnl_memory_set_data_handle");
     product_check(dnnl_memory_set_data_handle(p->argument[SCRATCHPAD].memory, p->scratch_bytes ? scratch : NULL),
@@ -78,10 +78,10 @@ static bool has_instructions(dnnl_cpu_isa_t isa)
     return ((unsigned)dnnl_get_effective_cpu_isa() & isa) == (unsigned)isa;
 }
 
-bool onednn_reads_slowly(const tensor x[3])
+bool onednn_prefers_row_gap(const tensor x[3])
 {
     product_key key = key_of(x, WRITE);
-    return !has_instructions(dnnl_cpu_isa_avx512_core) && product_reads_slowly(&key);
+    return !has_instructions(dnnl_cpu_isa_avx512_core) && product_prefers_row_gap(&key);
 }
 
 bool onednn_multiplies_bf16(void) { return has_instructions(dnnl_cpu_isa_avx512_core_bf16); }

@@ -1,15 +1,15 @@
 /* Freivalds' check of products. A matrix is read in slabs of whole lines. Threads divide a slab into panels of rows. */
 #include "base/memory.h"
 #include "base/random.h"
-#include "machine/host/rows/codes.h"
+#include "machine/host/rows/fp8_rows.h"
 #include "machine/host/rows/row.h"
 #include "machine/op/activity.h"
 #include "machine/op/limits.h"
 #include "machine/prove/shadow.h"
 #include <math.h>
 
-/* A panel has ROWS rows. TOGETHER of them are multiplied at a time, in registers. */
-enum { SLAB_BYTES = 1 << 26, ROWS = 64, TOGETHER = 8, VECTOR = __BIGGEST_ALIGNMENT__ / 8 };
+/* REGISTER_ROWS rows of a panel are multiplied at a time, in registers. */
+enum { SLAB_BYTES = 1 << 26, PANEL_ROWS = 64, REGISTER_ROWS = 8, VECTOR = __BIGGEST_ALIGNMENT__ / 8 };
 enum { C, A, B };
 typedef double lanes __attribute__((vector_size(VECTOR * sizeof(double)), aligned(sizeof(double)), may_alias));
 
@@ -20,24 +20,24 @@ typedef struct {
     void *from;
 } matrix;
 
-/* One number per row and block of columns: [rows, width]. width: blocks, rounded up to whole vectors. */
+/* A sum per row and block of columns: [rows, width]. width: blocks, rounded up to whole vectors. */
 typedef struct {
     int64_t rows, blocks, width;
     double *value;
 } block_sums;
 
-/* Half units in the last place, over a row of a block: sum, and sum of squares. largest: magnitude of the elements. */
+/* Over a row of a block: sum and sum of squares of half units in the last place; largest magnitude of the elements. */
 typedef struct {
     double half, square, largest;
 } row_units;
 
-static void *taken(int64_t n, size_t bytes) { return allocate(n, bytes, "checking a product"); }
+static void *new_array(int64_t n, size_t bytes) { return allocate(n, bytes, "checking a product"); }
 
-static block_sums sums_of(int64_t rows, int64_t columns)
+static block_sums new_sums(int64_t rows, int64_t columns)
 {
     block_sums s = { .rows = rows, .blocks = (columns + PRODUCT_BLOCK - 1) / PRODUCT_BLOCK };
     s.width = (s.blocks + VECTOR - 1) / VECTOR * VECTOR;
-    s.value = taken(rows * s.width, sizeof *s.value);
+    s.value = new_array(rows * s.width, sizeof *s.value);
     return s;
 }
 
@@ -47,10 +47,10 @@ static block_sums sums_of(int64_t rows, int64_t columns)
 typedef struct {
     int64_t row, column, rows, columns;
     dtype type;
-    double x[ROWS][PRODUCT_BLOCK];
+    double x[PANEL_ROWS][PRODUCT_BLOCK];
 } panel;
 
-/* Adds factor times a panel's columns with signs (sign), or times y, to the sums. units is filled unless NULL. */
+/* Adds factor * panel * sign, or factor * panel * y if y is present, to the sums. Fills units unless NULL. */
 typedef struct {
     block_sums sums;
     double factor;
@@ -61,35 +61,35 @@ typedef struct {
 
 static bool by_columns(const tensor *t) { return t->stride[t->dims - 1] != 1 && t->dim[t->dims - 1] != 1; }
 
-/* Reads a panel from a slab whose lines begin at (row, column) of the matrix. */
-static void load(panel *p, const tensor *lines, int64_t row, int64_t column, bool turned)
+/* Reads a panel from a slab whose first element is (row, column) of the matrix. */
+static void load(panel *p, const tensor *lines, int64_t row, int64_t column, bool transposed)
 {
     float x[PRODUCT_BLOCK];
-    int64_t count = turned ? p->columns : p->rows, along = turned ? p->rows : p->columns;
-    int64_t line = turned ? p->column - column : p->row - row, at = turned ? p->row - row : p->column - column;
+    int64_t count = transposed ? p->columns : p->rows, line_length = transposed ? p->rows : p->columns;
+    int64_t line = transposed ? p->column - column : p->row - row, at = transposed ? p->row - row : p->column - column;
     for (int64_t l = 0; l < count; l++) {
         const void *from = row_at(lines->data, lines->type, (line + l) * lines->stride[0] + at);
-        if (dtype_bytes(lines->type) == 1) codes_read_f32(lines->type, x, from, 1.0f, along);
-        else row_load(x, from, lines->type, along);
-        for (int64_t i = 0; i < along; i++) p->x[turned ? i : l][turned ? l : i] = (double)x[i];
+        if (dtype_bytes(lines->type) == 1) fp8_dequantize_f32(lines->type, x, from, 1.0f, line_length);
+        else row_load(x, from, lines->type, line_length);
+        for (int64_t i = 0; i < line_length; i++) p->x[transposed ? i : l][transposed ? l : i] = (double)x[i];
     }
 }
 
-/* Half a unit in the last place is 2^-8 (BF16) or 2^-24 (FP32) of the power of two at or below the element. Subnormal
- * numbers have the unit of the smallest normal one. */
+/* Half a unit in the last place is 2^-8 (BF16) or 2^-24 (FP32) times the largest power of two that is not above the
+ * element. Subnormal numbers have the unit of the smallest normal one. */
 static row_units units_of(const double *x, int64_t n, dtype type)
 {
-    const double share = type == BF16 ? 0x1p-8 : 0x1p-24;
+    const double half_unit = type == BF16 ? 0x1p-8 : 0x1p-24;
     double half = 0.0, square = 0.0;
-    int32_t most = 0;
-#pragma omp simd reduction(+ : half, square) reduction(max : most)
+    int32_t largest = 0;
+#pragma omp simd reduction(+ : half, square) reduction(max : largest)
     for (int64_t i = 0; i < n; i++) {
         int32_t bits = (int32_t)(float_bits((float)x[i]) & 0x7FFFFFFFu), binade = bits & 0x7F800000;
-        double unit = (double)float_from_bits((uint32_t)(binade > 0x00800000 ? binade : 0x00800000)) * share;
+        double unit = (double)float_from_bits((uint32_t)(binade > 0x00800000 ? binade : 0x00800000)) * half_unit;
         half += unit, square += unit * unit;
-        most = bits > most ? bits : most;
+        largest = bits > largest ? bits : largest;
     }
-    return (row_units){ half, square, (double)float_from_bits((uint32_t)most) };
+    return (row_units){ half, square, (double)float_from_bits((uint32_t)largest) };
 }
 
 static void add_signed(const panel_work *w, const panel *p)
@@ -106,12 +106,12 @@ static void add_signed(const panel_work *w, const panel *p)
 
 static inline void add_product(const panel_work *w, const panel *p, int64_t row, int64_t block)
 {
-    lanes sum[TOGETHER] = { { 0.0 } };
+    lanes sum[REGISTER_ROWS] = { { 0.0 } };
     const double *y = w->y->value + p->column * w->y->width + block;
     for (int64_t k = 0; k < p->columns; k++, y += w->y->width)
 #pragma GCC unroll 8
-        for (int r = 0; r < TOGETHER; r++) sum[r] += p->x[row + r][k] * *(const lanes *)y;
-    for (int64_t r = 0; r < smaller(TOGETHER, p->rows - row); r++)
+        for (int r = 0; r < REGISTER_ROWS; r++) sum[r] += p->x[row + r][k] * *(const lanes *)y;
+    for (int64_t r = 0; r < smaller(REGISTER_ROWS, p->rows - row); r++)
         *(lanes *)(w->sums.value + (p->row + row + r) * w->sums.width + block) += w->factor * sum[r];
 }
 
@@ -119,19 +119,18 @@ static void run_panel(const panel_work *w, const panel *p)
 {
     if (!w->y) add_signed(w, p);
     for (int64_t block = 0; w->y && block < w->y->width; block += VECTOR)
-        for (int64_t row = 0; row < p->rows; row += TOGETHER) add_product(w, p, row, block);
+        for (int64_t row = 0; row < p->rows; row += REGISTER_ROWS) add_product(w, p, row, block);
 }
 
-/* Runs a slab whose first element is (row, column) of the matrix. */
-static void run_slab(const panel_work *w, const tensor *lines, int64_t row, int64_t column, bool turned)
+static void run_slab(const panel_work *w, const tensor *lines, int64_t row, int64_t column, bool transposed)
 {
-    int64_t rows = row + lines->dim[turned], columns = column + lines->dim[!turned];
+    int64_t rows = row + lines->dim[transposed], columns = column + lines->dim[!transposed];
 #pragma omp parallel for schedule(static)
-    for (int64_t first = row; first < rows; first += ROWS) {
-        panel p = { .row = first, .rows = smaller(ROWS, rows - first), .type = lines->type };
+    for (int64_t first = row; first < rows; first += PANEL_ROWS) {
+        panel p = { .row = first, .rows = smaller(PANEL_ROWS, rows - first), .type = lines->type };
         for (p.column = column; p.column < columns; p.column += PRODUCT_BLOCK) {
             p.columns = smaller(PRODUCT_BLOCK, columns - p.column);
-            load(&p, lines, row, column, turned);
+            load(&p, lines, row, column, transposed);
             run_panel(w, &p);
         }
     }
@@ -139,17 +138,17 @@ static void run_slab(const panel_work *w, const tensor *lines, int64_t row, int6
 
 static void run_matrix(const panel_work *w, const matrix *m)
 {
-    bool turned = by_columns(&m->t);
-    tensor all = turned ? tensor_transposed(m->t) : m->t;
+    bool transposed = by_columns(&m->t);
+    tensor all = transposed ? tensor_transposed(m->t) : m->t;
     int64_t bytes = all.stride[0] * (int64_t)dtype_bytes(all.type) + 1;
-    int64_t most = (SLAB_BYTES / bytes + PRODUCT_BLOCK) / PRODUCT_BLOCK * PRODUCT_BLOCK;
-    tensor part = tensor_slice(all, 0, 0, smaller(most, all.dim[0]));
-    void *buffer = taken((int64_t)tensor_span(&part), 1);
-    for (int64_t first = 0; first < all.dim[0]; first += most) {
-        part = tensor_slice(all, 0, first, smaller(most, all.dim[0] - first));
+    int64_t slab_lines = (SLAB_BYTES / bytes + PRODUCT_BLOCK) / PRODUCT_BLOCK * PRODUCT_BLOCK;
+    tensor part = tensor_slice(all, 0, 0, smaller(slab_lines, all.dim[0]));
+    void *buffer = new_array((int64_t)tensor_span(&part), 1);
+    for (int64_t first = 0; first < all.dim[0]; first += slab_lines) {
+        part = tensor_slice(all, 0, first, smaller(slab_lines, all.dim[0] - first));
         m->read(m->from, buffer, part);
         part.data = buffer;
-        run_slab(w, &part, turned ? 0 : first, turned ? first : 0, turned);
+        run_slab(w, &part, transposed ? 0 : first, transposed ? first : 0, transposed);
         activity_progress();
     }
     free(buffer);
@@ -157,7 +156,7 @@ static void run_matrix(const panel_work *w, const matrix *m)
 
 /* ---- comparison ---- */
 
-/* One product (of one group) with contiguous rows of C; otherwise c' = b' a'. before: no data if C was only written.
+/* The product of one group, transposed unless C has contiguous rows. before: C before an UPDATE, otherwise no data.
  * bias: no data, or a matrix of one row. factor: multiplies a product of FP8 values. rounded: the product may be
  * rounded before C or a bias is added. */
 typedef struct {
@@ -167,8 +166,8 @@ typedef struct {
     bool rounded;
 } one_product;
 
-/* Adds the half units of a product that was rounded separately. Each is at most twice the larger one of the sum and of
- * what was added. Roots of square sums add (Cauchy). */
+/* Adds the half units of a product that was rounded before the addition. Each is at most twice the larger of the units
+ * of the sum and of the addend. Roots of square sums add (Cauchy). */
 static void add_rounded(row_units *sum, const row_units *added)
 {
     sum->half = 3.0 * sum->half + 2.0 * added->half;
@@ -179,28 +178,29 @@ static void add_rounded(row_units *sum, const row_units *added)
 static block_sums difference_of(const one_product *x, row_units **units)
 {
     int64_t columns = x->c.t.dim[1];
-    block_sums d = sums_of(x->c.t.dim[0], columns), y = sums_of(x->b.t.dim[0], columns), bias = sums_of(1, columns);
-    row_units *added = taken(d.rows * d.width, sizeof *added), *of_bias = taken(bias.width, sizeof *of_bias);
-    *units = taken(d.rows * d.width, sizeof **units);
+    block_sums d = new_sums(x->c.t.dim[0], columns), y = new_sums(x->b.t.dim[0], columns), bias = new_sums(1, columns);
+    row_units *added = new_array(d.rows * d.width, sizeof *added),
+              *bias_units = new_array(bias.width, sizeof *bias_units);
+    *units = new_array(d.rows * d.width, sizeof **units);
     run_matrix(&(panel_work){ .sums = y, .factor = 1.0, .sign = x->sign }, &x->b);
     run_matrix(&(panel_work){ .sums = d, .factor = -x->factor, .y = &y }, &x->a);
     if (x->before.t.data)
         run_matrix(&(panel_work){ .sums = d, .factor = -1.0, .sign = x->sign, .units = added }, &x->before);
     if (x->bias.t.data)
-        run_matrix(&(panel_work){ .sums = bias, .factor = 1.0, .sign = x->sign, .units = of_bias }, &x->bias);
+        run_matrix(&(panel_work){ .sums = bias, .factor = 1.0, .sign = x->sign, .units = bias_units }, &x->bias);
     for (int64_t i = 0; i < d.rows * d.width; i++) d.value[i] -= bias.value[i % d.width];
     run_matrix(&(panel_work){ .sums = d, .factor = 1.0, .sign = x->sign, .units = *units }, &x->c);
     for (int64_t i = 0; x->rounded && i < d.rows * d.width; i++)
-        add_rounded(&(*units)[i], x->bias.t.data ? &of_bias[i % d.width] : &added[i]);
+        add_rounded(&(*units)[i], x->bias.t.data ? &bias_units[i % d.width] : &added[i]);
     free(added);
-    free(of_bias);
+    free(bias_units);
     free(y.value);
     free(bias.value);
     return d;
 }
 
-/* share: what sums may deviate, relative to C's largest value. NaN counts as an infinite deviation. */
-static product_finding compare_one(const one_product *x, double share)
+/* tolerance: of sums, relative to C's largest value. NaN counts as an infinite deviation. */
+static product_finding compare_one(const one_product *x, double tolerance)
 {
     row_units *units;
     block_sums d = difference_of(x, &units);
@@ -209,7 +209,7 @@ static product_finding compare_one(const one_product *x, double share)
     for (int64_t i = 0; i < d.rows * d.width; i++)
         if (!(units[i].largest <= largest)) largest = units[i].largest;
     for (int64_t i = 0; i < d.rows * d.width; i++) {
-        double sums = share * largest, elements = (double)(x->c.t.dim[1] - i % d.width * PRODUCT_BLOCK);
+        double sums = tolerance * largest, elements = (double)(x->c.t.dim[1] - i % d.width * PRODUCT_BLOCK);
         double squares = units[i].square + 2.0 * sums * units[i].half + fmin(PRODUCT_BLOCK, elements) * sums * sums;
         double ratio = fabs(d.value[i]) / sqrt(squares);
         if (d.value[i] != 0.0 && !(ratio <= f.worst)) f.worst = isnan(ratio) ? INFINITY : ratio;
@@ -221,7 +221,7 @@ static product_finding compare_one(const one_product *x, double share)
 
 static double *signs(uint32_t draw, int64_t n)
 {
-    double *sign = taken(n, sizeof *sign);
+    double *sign = new_array(n, sizeof *sign);
     for (int64_t i = 0; i < n; i++) {
         philox_block drawn = philox4x32((philox_block){ { (uint32_t)(i / 128), draw, 0, 7 } }, 0, 0);
         sign[i] = drawn.word[i % 128 / 32] >> i % 32 & 1u ? 1.0 : -1.0;
@@ -232,12 +232,12 @@ static double *signs(uint32_t draw, int64_t n)
 /* Returns the matrix of one group, transposed if C is stored by columns. */
 static matrix matrix_of(const checked_product *p, int which, int64_t group)
 {
-    bool turned = by_columns(&p->o->operand[C].tensor);
-    tensor t = p->o->operand[turned && which ? A + B - which : which].tensor;
+    bool transposed = by_columns(&p->o->operand[C].tensor);
+    tensor t = p->o->operand[transposed && which ? A + B - which : which].tensor;
     if (t.dims == 3) t.data = tensor_slice(t, 0, group, 1).data;
     for (int i = 0; t.dims == 3 && i < 2; i++) t.dim[i] = t.dim[i + 1], t.stride[i] = t.stride[i + 1];
     t.dims = 2;
-    return (matrix){ turned ? tensor_transposed(t) : t, p->read, p->from };
+    return (matrix){ transposed ? tensor_transposed(t) : t, p->read, p->from };
 }
 
 /* Returns the factor of a product of FP8 values: 1 over both scales. */
@@ -258,7 +258,7 @@ void *product_before(const op *o, tensor_reader *read, void *from)
 {
     tensor c = o->operand[C].tensor;
     if (o->operand[C].access != UPDATE) return NULL;
-    void *copy = taken((int64_t)tensor_span(&c), 1);
+    void *copy = new_array((int64_t)tensor_span(&c), 1);
     read(from, copy, c);
     return copy;
 }

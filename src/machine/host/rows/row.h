@@ -53,7 +53,7 @@ static inline const float *row_read(float *tile, const void *from, dtype type, i
     return tile;
 }
 
-/* Return where to compute a row, which row_close then stores. row_update also loads the present values. */
+/* Return memory for computing a row: the row itself or the tile, which row_close stores. row_update loads the row. */
 static inline float *row_write(float *tile, void *to, dtype type) { return type == F32 ? to : tile; }
 static inline float *row_update(float *tile, void *to, dtype type, int64_t n)
 {
@@ -68,7 +68,7 @@ static inline void row_close(void *to, dtype type, const float *from, int64_t n)
 
 static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Processes n columns from `at` on of a row of an operation. */
+/* Processes columns [at, at + n) of a row. */
 typedef void row_part(const op *o, int64_t row, int64_t at, int64_t n);
-/* Calls f for all rows of `all`, in parts of at most TILE columns, in parallel. */
-void row_parts(const op *o, const tensor *all, row_part *f);
+/* Calls f for all rows of t, in parts of at most TILE columns, in parallel. */
+void run_row_parts(const op *o, const tensor *t, row_part *f);

@@ -2,8 +2,7 @@
  * strides stay variables: with constant strides, gcc 12 loads 16 floats of a where it needs one. */
 #include "machine/host/rows/tile.h"
 
-/* A vector at any address in an array of floats. */
-typedef lanes placed_lanes __attribute__((aligned(sizeof(float)), may_alias));
+typedef lanes unaligned_lanes __attribute__((aligned(sizeof(float)), may_alias));
 
 /* Computes rows i .. i + PANEL_ROWS - 1 of `vectors` (a constant) registers from column j on. b is read as volatile:
  * otherwise gcc 12 loads it again for every row, which halves the speed. */
@@ -20,7 +19,7 @@ static inline __attribute__((always_inline)) void tile_panel(const tile_product 
             sum[r][v] = adds ? lanes_load(c + r * p->n + v * VECTOR_FLOATS, VECTOR_FLOATS) : (lanes){ 0 };
     for (int64_t k = 0; k < p->depth; k++, a += p->a_depth, b += p->n) {
 #pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++) y[v] = *(const volatile placed_lanes *)(b + v * VECTOR_FLOATS);
+        for (int v = 0; v < vectors; v++) y[v] = *(const volatile unaligned_lanes *)(b + v * VECTOR_FLOATS);
 #pragma GCC unroll 8
         for (int r = 0; r < PANEL_ROWS; r++)
 #pragma GCC unroll 2

@@ -27,7 +27,7 @@ static void fill_floats(const tensor *t, int64_t at, int64_t n, float value)
     row_store(row_at(t->data, t->type, at), t->type, tile, n);
 }
 
-/* A view that a planted fault fills may have gaps. */
+/* Views that a planted fault fills may have gaps. */
 void host_fill(const op *o, void *scratch)
 {
     const tensor *t = &o->operand[0].tensor;
@@ -82,14 +82,14 @@ static void add_tile(const op *o, int64_t row, int64_t at, int64_t n)
     row_store(tensor_row(out, row, at), out->type, tile[0], n);
 }
 
-/* Works in whole tiles if all operands are contiguous, even if rows are short. */
+/* Contiguous operands are processed in whole tiles, even if rows are short. */
 static void run_elementwise(const op *o, row_part *f)
 {
     op flat = *o;
     bool dense = true;
     for (int i = 0; i < o->operands; i++) dense = dense && tensor_contiguous(&o->operand[i].tensor);
     for (int i = 0; dense && i < o->operands; i++) flat.operand[i].tensor = tensor_flat(o->operand[i].tensor);
-    row_parts(&flat, &flat.operand[0].tensor, f);
+    run_row_parts(&flat, &flat.operand[0].tensor, f);
 }
 
 void host_copy(const op *o, void *scratch) { run_elementwise(o, copy_tile); }
@@ -126,7 +126,7 @@ void host_flip(const op *o, void *scratch)
 
 /* ---- digests ---- */
 
-/* Adds the terms of n elements of an unsigned type. The first is element `place`. */
+/* a.place: index of the first element. */
 #define DIGEST_TILE(type)                                                                                              \
     static uint64_t digest_##type(digest_args a, const type *x, int64_t n)                                             \
     {                                                                                                                  \

@@ -21,4 +21,4 @@ static void initialize_tile(const op *o, int64_t row, int64_t at, int64_t n)
     row_store(tensor_row(out, row, at), out->type, tile, n);
 }
 
-void host_initialize(const op *o, void *scratch) { row_parts(o, &o->operand[0].tensor, initialize_tile); }
+void host_initialize(const op *o, void *scratch) { run_row_parts(o, &o->operand[0].tensor, initialize_tile); }

@@ -9,8 +9,8 @@ static double learning_rate(const step_begin_args *a, int64_t step)
     if (step < a->warmup) return a->maximum * (double)(step + 1) / (double)(a->warmup + 1);
     if (a->constant) return a->maximum;
     int64_t last = a->total - 1;
-    double done = last > a->warmup ? (double)(step - a->warmup) / (double)(last - a->warmup) : 0.0;
-    return a->minimum + (a->maximum - a->minimum) / 2 * (1 + cos(pi * (done < 1 ? done : 1)));
+    double decayed = last > a->warmup ? (double)(step - a->warmup) / (double)(last - a->warmup) : 0.0;
+    return a->minimum + (a->maximum - a->minimum) / 2 * (1 + cos(pi * (decayed < 1 ? decayed : 1)));
 }
 
 void host_step_begin(const op *o, void *scratch)
@@ -23,13 +23,13 @@ void host_step_begin(const op *o, void *scratch)
     scalar[SCALAR_CORRECTION2] = 1 / (1 - pow((double)a->beta2, scalar[SCALAR_STEP] + 1));
 }
 
-/* Squares in units of 2^-80, rounded, are integers. If all values of a tile are below TILE_LIMIT, they are summed in
- * two 64-bit integers: adding SPLIT rounds a square to a multiple of 2^48, and adding UNIT rounds the rest to an
- * integer. The bits of both sums minus those of SPLIT and UNIT are these integers. Larger values are added singly. */
+/* Squares are rounded to integers in units of 2^-80. A tile whose values are all below TILE_LIMIT uses two 64-bit sums:
+ * adding SPLIT rounds a square to a multiple of 2^48, and adding UNIT rounds the rest to an integer. The bits of the
+ * results, less those of SPLIT and UNIT, are these integers. In other tiles, squares are added one at a time. */
 static const float TILE_LIMIT = 256.0f, VALUE_LIMIT = 16777216.0f; /* 2^8, 2^24 */
 static const double SPLIT = 0x1.8p100, UNIT = 0x1.8p52, HALF_UNIT = 0x1p40;
 
-typedef unsigned __int128 wide;
+typedef unsigned __int128 uint128;
 
 static uint64_t double_bits(double x)
 {
@@ -49,7 +49,7 @@ static float largest(const float *x, int64_t n)
     return float_from_bits(bits);
 }
 
-static wide small_squares(const float *x, int64_t n)
+static uint128 small_squares(const float *x, int64_t n)
 {
     uint64_t high = 0, low = 0, count = (uint64_t)n;
 #pragma omp simd reduction(+ : high, low)
@@ -60,10 +60,10 @@ static wide small_squares(const float *x, int64_t n)
     }
     high -= count * double_bits(SPLIT);
     low -= count * double_bits(UNIT);
-    return ((wide)high << 48) + (wide)(__int128)(int64_t)low;
+    return ((uint128)high << 48) + (uint128)(__int128)(int64_t)low;
 }
 
-static void add_to_sum(uint64_t *sum, wide value)
+static void add_to_sum(uint64_t *sum, uint128 value)
 {
     for (int i = 0; i < EXACT_SUM_NOT_FINITE; i++) sum[i] += (uint32_t)(value >> (32 * i));
 }
@@ -72,7 +72,7 @@ static void large_squares(const float *x, int64_t n, uint64_t *sum)
 {
     for (int64_t i = 0; i < n; i++) {
         double root = (double)x[i] * HALF_UNIT;
-        if (fabsf(x[i]) < VALUE_LIMIT) add_to_sum(sum, (wide)rint(root * root));
+        if (fabsf(x[i]) < VALUE_LIMIT) add_to_sum(sum, (uint128)rint(root * root));
         else sum[isfinite(x[i]) ? EXACT_SUM_OUTGROWN : EXACT_SUM_NOT_FINITE] = 1;
     }
 }
@@ -85,7 +85,7 @@ static void square_tile(const tensor *x, int64_t at, int64_t n, uint64_t *sum)
     else large_squares(values, n, sum);
 }
 
-/* Carries, so that words are below 2^32; the top word keeps the rest. Flags become 0 or 1. */
+/* Makes all words but the top one smaller than 2^32. Flags become 0 or 1. */
 static void carry(uint64_t *sum)
 {
     for (int i = 0; i < EXACT_SUM_NOT_FINITE - 1; i++) {
@@ -131,7 +131,7 @@ void host_step_clip(const op *o, void *scratch)
 
 /* ---- signed sums ---- */
 
-/* Adds n elements, which are whole runs of signs. run: the number of the first. */
+/* Adds n elements, a multiple of SIGN_RUN. run: the number of the first run of signs. */
 static void add_tile(slice_totals *t, const float *restrict x, int64_t n, uint64_t key, int64_t run)
 {
     float with_sign[TILE];
@@ -150,7 +150,6 @@ static void add_tile(slice_totals *t, const float *restrict x, int64_t n, uint64
     t->of[SLICE_SQUARES] += squares;
 }
 
-/* Adds elements [first, end) of x. */
 static void add_elements(slice_totals *t, const op *o, uint64_t key, int64_t first, int64_t end)
 {
     const tensor *x = &o->operand[0].tensor;
@@ -162,7 +161,7 @@ static void add_elements(slice_totals *t, const op *o, uint64_t key, int64_t fir
     }
 }
 
-/* One thread adds up a slice, owner by owner, so that the order does not depend on the number of threads. */
+/* One thread adds up a slice, so that the order does not depend on the number of threads. */
 void host_signed_sums(const op *o, void *scratch)
 {
     const signed_sums_args *a = &o->args.signed_sums;

@@ -2,7 +2,7 @@
 #include "base/random.h"
 #include "machine/host/host.h"
 
-enum { DOCUMENT = 4096 };
+enum { LONGEST_DOCUMENT = 4096 };
 
 typedef struct {
     const tokens_args *args;
@@ -36,14 +36,14 @@ static void uniform(const sample_tokens *s, int32_t *token, int32_t *label, int6
     }
 }
 
-/* Writes documents that count up. A position's token is also the label of the position before. Positions ascend. */
+/* Writes documents whose tokens count up. A token is also the label of the position before. Positions ascend. */
 static void ramp(const sample_tokens *s, int32_t *token, int32_t *label, int64_t stride)
 {
-    uint32_t vocabulary = s->args->vocabulary, document = 0, left = 0, offset = 0;
+    uint32_t vocabulary = s->args->vocabulary, document = 0, remaining = 0, offset = 0;
     int64_t tokens = 0, labels = 0;
     for (int64_t position = 0; labels < s->length; position++) {
-        if (left == 0) left = 1 + mulhi(draw(s, document++, 1).word[0], DOCUMENT), offset = 0;
-        int32_t value = (int32_t)(--left ? 1 + offset++ % (vocabulary - 2) : vocabulary - 1);
+        if (remaining == 0) remaining = 1 + mulhi(draw(s, document++, 1).word[0], LONGEST_DOCUMENT), offset = 0;
+        int32_t value = (int32_t)(--remaining ? 1 + offset++ % (vocabulary - 2) : vocabulary - 1);
         if (position_of(s->args->place, labels, s->length) + 1 == position) label[labels++ * stride] = value;
         if (tokens < s->length && position_of(s->args->place, tokens, s->length) == position)
             token[tokens++ * stride] = value;
