@@ -120,10 +120,10 @@ int calibrate(const calibration *of, char *why, size_t length)
     measured m = { .gap = 0.0 };
     if (is_refused(of->deck, why, length)) return STATUS_REFUSED;
     if (world_rank() == 0) calibration_reserve(of->name, why, length);
-    if (world_hear(why, length) >= 0) return STATUS_REFUSED;
+    if (world_share_sentence(why, length) >= 0) return STATUS_REFUSED;
     measure_all(of, &m);
     if (world_rank() == 0) judge_and_write(of, &m, why, length);
-    bool written = world_hear(why, length) < 0, deviates = world_first(m.found.count > 0) < world_ranks();
+    bool written = world_share_sentence(why, length) < 0, deviates = world_first(m.found.count > 0) < world_ranks();
     free_all(&m);
     return !written ? STATUS_RECORD : deviates ? STATUS_FAILED : STATUS_PASSED;
 }

@@ -90,21 +90,20 @@ static void finish_step(timed_steps *x, int64_t step)
     sinks_step(&x->in->told, x->r, &(step_now){ step, x->spent_seconds, soak_seconds(x) });
 }
 
-/* Returns whether this step is the last. All ranks ask after each step (world_ask) and read the answer after the next,
- * so they stop at the same step and no rank waits: by then the other ranks have asked too, because a step waits for the
- * one before. The last two steps are not followed by a question; a soak has no last step until the ranks agree on it.
- */
+/* Returns whether this step is the last. All ranks ask after each step (world_begin_maximum) and read the answer after
+ * the next, so they stop at the same step and no rank waits: by then the other ranks have asked too, because a step
+ * waits for the one before. They do not ask after the last two steps; a soak has none until the ranks agree on it. */
 static bool ends(timed_steps *x, int64_t step)
 {
     int answer = 0;
     facts *f = &x->r->seen;
     int64_t last = x->r->given->minutes > 0.0 ? INT64_MAX : f->total - 1;
     double ahead = f->completed ? 2.0 * x->spent_seconds / (double)f->completed + f->checkpoint.seconds : 0.0;
-    if (step > 0 && step < last) answer = world_answer();
+    if (step > 0 && step < last) answer = world_end_maximum();
     if (answer != STOP_SOAKED) f->stopped = answer;
     if (answer || step + 1 >= last) return answer || step == last;
     int reason = stop_reason(&x->in->stop, x->r->given, ahead);
-    world_ask(x->part, reason ? reason : soak_reason(x->r, x->soak_ends, step));
+    world_begin_maximum(x->part, reason ? reason : soak_reason(x->r, x->soak_ends, step));
     return false;
 }
 

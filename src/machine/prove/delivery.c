@@ -285,7 +285,7 @@ static void judge_row(delivery_report *r, const delivery *d, int row)
     if (d && d->axis[row])
         snprintf(sentence, sizeof sentence, "%s over %s: what arrived is not what was sent",
                  op_kind_name(moving[row / DELIVERY_AXES]), d->axis[row]);
-    int rank = world_hear(sentence, sizeof sentence);
+    int rank = world_share_sentence(sentence, sizeof sentence);
     if (!r->sentence[0]) memcpy(r->sentence, sentence, sizeof sentence), r->rank = rank;
     r->differing++;
 }
@@ -297,7 +297,7 @@ delivery_report delivery_judge(const delivery *d, machine *m)
     if (d) add_queues(d, m, side);
     counts[0] = (uint64_t)r.transfers, counts[1] = (uint64_t)r.differing;
     world_sum_words(side, 2 * DELIVERY_ROWS + 2);
-    r.rank = world_hear(r.sentence, sizeof r.sentence);
+    r.rank = world_share_sentence(r.sentence, sizeof r.sentence);
     r.transfers = (int64_t)counts[0], r.differing = (int64_t)counts[1];
     for (int row = 0; row < DELIVERY_ROWS; row++)
         if (side[2 * row] != side[2 * row + 1]) judge_row(&r, d, row);
