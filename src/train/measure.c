@@ -118,7 +118,7 @@ static transfer_room room_on(const bench_case *c, const mesh *m, machine_kind ki
     unsigned moved = 0;
     for (room_part p = ROOM_STRIPS; p < ROOM_PARTS; p++) {
         bool all = true;
-        for (int i = 0; i < 2; i++) all = all && (list[p][i]->size == 1 || machine_window_moves(kind, list[p][i]));
+        for (int i = 0; i < 2; i++) all = all && (list[p][i]->size == 1 || machine_window_serves(kind, list[p][i]));
         moved |= (unsigned)all << p;
     }
     return room_of(c, m->at[AXIS_PIPELINE], moved);

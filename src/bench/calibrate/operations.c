@@ -85,7 +85,7 @@ static void keep(own_times *own, own_time x)
 
 static void add_to_step(own_times *own, const own_time *x, const op_note *n)
 {
-    double times = (double)note_times(n);
+    double times = (double)note_count(n);
     for (int b = 0; b < BLOCKS; b++) own->pass[b] += times * x->pass[b];
     own->flops += times * op_flops(&n->op), own->bytes += times * operation_bytes(&n->op);
 }

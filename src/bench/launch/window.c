@@ -21,8 +21,8 @@ void window_agree(const bench_case *c, measure *r)
 {
     int of_stage = c->layout.ranks / c->layout.degree[AXIS_PIPELINE];
     if (c->backend != BACKEND_CUDA || world_ranks() == 1) return;
-    uint64_t of_calibration = r->calibration ? r->calibration->prepared.places : 0;
-    share *all = gathered((share){ r->arena.used, 31 * r->prepared.places + of_calibration });
+    uint64_t of_calibration = r->calibration ? r->calibration->prepared.address_hash : 0;
+    share *all = gathered((share){ r->arena.used, 31 * r->prepared.address_hash + of_calibration });
     bool alike = true;
     for (int i = 0; i < c->layout.ranks; i++) {
         alike = alike && all[i].places == all[i / of_stage * of_stage].places;

@@ -18,7 +18,7 @@ static void add_work(slice *s, const preparation *noted, bool indices)
         size_t bytes;
         bool reads = false;
         for (int k = 0; k < o->operands; k++) reads |= o->operand[k].tensor.type == I32;
-        if (op_is_transfer(o->kind) || reads != indices || !note_times(&noted->note[i])) continue;
+        if (op_is_transfer(o->kind) || reads != indices || !note_count(&noted->note[i])) continue;
         s->work.note[s->work.notes] = noted->note[i];
         s->work.note[s->work.notes++].op = alone_on_paper(o, &bytes);
         if (bytes > s->bytes) s->bytes = bytes;

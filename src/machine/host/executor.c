@@ -174,7 +174,7 @@ static void fail_deadlocked(executor *e)
 {
     for (int i = 0; i < HAZARD_QUEUES; i++) {
         entry *x = head_of(&e->queue[i]);
-        if (x && awaited(e, x)) backend_fail_never(&x->op, awaited(e, x));
+        if (x && awaited(e, x)) backend_fail_deadlock(&x->op, awaited(e, x));
     }
     FAIL("a mark is waited for that was never submitted");
 }

@@ -40,12 +40,12 @@ static void open_lanes(actor *a)
 {
     const submissions *s = a->given->work->order;
     int64_t first[HAZARD_QUEUES + 1] = { 0 }, at[HAZARD_QUEUES];
-    for (int i = 0; i < HAZARD_QUEUES; i++) at[i] = first[i], first[i + 1] = first[i] + s->of_queue[i];
+    for (int i = 0; i < HAZARD_QUEUES; i++) at[i] = first[i], first[i + 1] = first[i] + s->in_queue[i];
     a->heads = allocate(s->length, sizeof *a->heads, "the queues of a rank on paper");
     for (int64_t i = 0; i < s->length; i++) a->heads[at[s->list[i].queue]++] = (int32_t)i;
     for (int i = 0; i < HAZARD_QUEUES; i++)
         a->lane[i] =
-            (lane){ .head = a->heads + first[i], .length = s->of_queue[i], .stage = s->of_queue[i] ? WAITS : OVER };
+            (lane){ .head = a->heads + first[i], .length = s->in_queue[i], .stage = s->in_queue[i] ? WAITS : OVER };
 }
 
 /* Joins the meeting that an earlier rank has made for the same group, or makes one. */

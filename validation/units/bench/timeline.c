@@ -178,7 +178,7 @@ static void renumber(submissions *s, const int *to)
     const submissions old = *s;
     for (int64_t i = 0; i < s->length; i++) s->list[i].queue = (uint8_t)to[s->list[i].queue];
     for (int64_t i = 0; i < s->waits; i++) s->wait[i].queue = to[s->wait[i].queue];
-    for (int i = 0; i < HAZARD_QUEUES; i++) s->of_queue[to[i]] = old.of_queue[i], s->yields[to[i]] = old.yields[i];
+    for (int i = 0; i < HAZARD_QUEUES; i++) s->in_queue[to[i]] = old.in_queue[i], s->yields[to[i]] = old.yields[i];
 }
 
 /* Runs the same case with its ranks in this order. */
