@@ -75,7 +75,7 @@ static double step_seconds(paper_case *c)
 {
     char why[1024] = "";
     double end[2] = { 0.0, 0.0 };
-    timeline_options o = { .ran = keep_end, .me = end };
+    timeline_options o = { .ran = keep_end, .context = end };
     for (int i = 0; i < c->ranks; i++) c->rank[i].work = &c->r[i].prepared;
     if (!timeline_run(c->rank, c->ranks, &o, why, sizeof why)) fail_msg("%s", why);
     return end[1] - end[0];
