@@ -10,5 +10,4 @@ void ranges_close(void);
 void ranges_leave(void);            /* closes all open ranges; called before a wait */
 uint64_t ranges_begin(const op *o); /* begins the range of an execution; returns its number, for ranges_end */
 void ranges_end(uint64_t begun);
-/* Begins or ends the range `profile`, to which tools can limit their capture. */
-void ranges_capture(bool on);
+void ranges_capture(bool on); /* begins or ends the range `profile`, to which tools can limit their capture */
