@@ -37,8 +37,8 @@ static op placed(machine *m, machine_kind kind, const op_copy *c, void *taken[OP
             t->data = o.operand[c->twin[i]].tensor.data;
             continue;
         }
-        taken[i] = memory_of(kind, tensor_span(t) + OP_PLACES);
-        t->data = (char *)taken[i] + c->place[i];
+        taken[i] = memory_of(kind, tensor_span(t) + OP_OFFSETS);
+        t->data = (char *)taken[i] + c->offset[i];
         machine_upload(m, *t, c->op.operand[i].tensor.data);
     }
     return o;
