@@ -20,7 +20,7 @@ enum { LARGE_BLOCK = 1 << 18, PIECE = WORLD_GATHER_MOST, HOST_BYTES = 64, SPLITS
 
 typedef struct {
     char name[SPLIT_NAME];
-    MPI_Comm part;
+    MPI_Comm comm;
     int users;
 } split; /* name is empty if unused */
 
@@ -43,7 +43,7 @@ static void check(int code, const char *call)
 }
 #define CHECK(call) check(call, #call)
 
-/* If the kernel has more cores than a cpu_set_t, the call fails: then takes all cores that fit. */
+/* The call fails if the kernel has more cores than a cpu_set_t. Then all cores that fit are usable. */
 static cpu_set_t usable_cores(void)
 {
     cpu_set_t cores;
@@ -53,13 +53,13 @@ static cpu_set_t usable_cores(void)
     return cores;
 }
 
-/* If ranks of a node have different boards, they move to one that the first rank names. */
+/* Moves the ranks of a node to one board (machine/watch/board.h), named by the first rank, if they have several. */
 static void share_board(MPI_Comm node)
 {
-    uint64_t own = watch_board(), ends[2] = { own, ~own };
+    uint64_t own = watch_board(), maxima[2] = { own, ~own };
     char name[64];
-    CHECK(MPI_Allreduce(MPI_IN_PLACE, ends, 2, MPI_UINT64_T, MPI_MAX, node));
-    if (ends[0] != ~ends[1]) {
+    CHECK(MPI_Allreduce(MPI_IN_PLACE, maxima, 2, MPI_UINT64_T, MPI_MAX, node));
+    if (maxima[0] != ~maxima[1]) {
         snprintf(name, sizeof name, "xgsw-%u-%d-%016llx", (unsigned)geteuid(), (int)getpid(), (unsigned long long)own);
         CHECK(MPI_Bcast(name, sizeof name, MPI_CHAR, 0, node));
         watch_move(name, world.node_rank, world.node_ranks);
@@ -85,7 +85,7 @@ static void node_open(void)
     CHECK(MPI_Allgather(&first, 1, MPI_INT, world.node, 1, MPI_INT, MPI_COMM_WORLD));
 }
 
-static void nodes_meet(void)
+static void exchange_node_places(void)
 {
     if (world.node_ranks == world.ranks) return;
     node_place own = watch_place(), *all = allocate(world.ranks, sizeof *all, "the nodes of the ranks");
@@ -93,8 +93,8 @@ static void nodes_meet(void)
     watch_set_places(all);
 }
 
-/* Large blocks are returned to the system when freed. Otherwise the C library keeps them, and memory of queues that is
- * taken from kept blocks is written in full (64 ranks: 53 MB per rank instead of 14). */
+/* Makes the C library return large blocks to the system when they are freed. If it kept them, calloc would write zeros
+ * to all memory that it takes from them (64 ranks: 53 MB per rank instead of 14). */
 void world_start(int *argc, char ***argv)
 {
     mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK);
@@ -114,7 +114,7 @@ void world_start(int *argc, char ***argv)
     say_enable(world.rank == 0);
     watch_world(world.rank, world.ranks);
     node_open();
-    nodes_meet();
+    exchange_node_places();
     activity_wait_end();
     activity_doing("setting up", -1);
 }
@@ -146,8 +146,8 @@ int world_node_core(int i)
 }
 const char *world_host(void) { return world.host; }
 
-/* Rests, because MPICH's launcher loses output printed just before the end. In a hang, MPI may be involved and is not
- * called; the rest is longer so that all ranks of the node learn of the hang, which they check every 50 ms. */
+/* Sleeps first, because MPICH's launcher loses output printed just before the end. A hang may lie in MPI: then MPI is
+ * not called, and the sleep is longer, because the other ranks of the node check for a hang only every 50 ms. */
 void world_abort(int status)
 {
     if (status != STATUS_HANG) watch_ending();
@@ -211,7 +211,7 @@ int world_first(bool yes)
     return (int)-first;
 }
 
-int world_hear(char *sentence, size_t length)
+int world_share_sentence(char *sentence, size_t length)
 {
     int first = world_first(sentence[0] != 0);
     if (first == world.ranks) return -1;
@@ -219,14 +219,14 @@ int world_hear(char *sentence, size_t length)
     return first;
 }
 
-void *world_gather(const void *part, size_t bytes)
+void *world_gather(const void *own, size_t bytes)
 {
     MPI_Request request;
     if (bytes > PIECE) FAIL("gather of %zu bytes a rank", bytes);
-    void *whole = world.rank == 0 ? allocate(world.ranks, bytes, "bytes of each rank") : NULL;
-    CHECK(MPI_Igather(part, (int)bytes, MPI_BYTE, whole, (int)bytes, MPI_BYTE, 0, MPI_COMM_WORLD, &request));
+    void *all = world.rank == 0 ? allocate(world.ranks, bytes, "bytes of each rank") : NULL;
+    CHECK(MPI_Igather(own, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, 0, MPI_COMM_WORLD, &request));
     finish(&request, "gather");
-    return whole;
+    return all;
 }
 
 void world_barrier(void)
@@ -238,11 +238,11 @@ void world_barrier(void)
 
 static MPI_Comm split_world(int color, int key)
 {
-    MPI_Comm part;
+    MPI_Comm comm;
     world_barrier();
-    CHECK(MPI_Comm_split(MPI_COMM_WORLD, color < 0 ? MPI_UNDEFINED : color, key, &part));
-    if (part != MPI_COMM_NULL) CHECK(MPI_Comm_set_errhandler(part, MPI_ERRORS_RETURN));
-    return part;
+    CHECK(MPI_Comm_split(MPI_COMM_WORLD, color < 0 ? MPI_UNDEFINED : color, key, &comm));
+    if (comm != MPI_COMM_NULL) CHECK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+    return comm;
 }
 
 static split *split_named(const char *name)
@@ -252,8 +252,8 @@ static split *split_named(const char *name)
     return NULL;
 }
 
-/* Returns an unused entry, and frees its old split. All ranks find the same entry. */
-static split *split_place(const char *name)
+/* Frees the split of an unused entry and returns the entry, the same one on all ranks. */
+static split *unused_split(const char *name)
 {
     split *s = NULL;
     for (int i = 0; i < SPLITS && !s; i++) {
@@ -261,7 +261,7 @@ static split *split_place(const char *name)
         if (candidate->users == 0) s = candidate;
     }
     if (!s) FAIL("%s: more than %d splits of the world at once", name, SPLITS);
-    if (s->name[0] && s->part != MPI_COMM_NULL) CHECK(MPI_Comm_free(&s->part));
+    if (s->name[0] && s->comm != MPI_COMM_NULL) CHECK(MPI_Comm_free(&s->comm));
     return s;
 }
 
@@ -269,12 +269,12 @@ int world_split(const char *name, int color, int key)
 {
     split *s = split_named(name);
     if (!s) {
-        s = split_place(name);
-        *s = (split){ .part = split_world(color, key) };
+        s = unused_split(name);
+        *s = (split){ .comm = split_world(color, key) };
         snprintf(s->name, sizeof s->name, "%s", name);
     }
     s->users++;
-    return (int)MPI_Comm_c2f(s->part);
+    return (int)MPI_Comm_c2f(s->comm);
 }
 
 void world_release(const char *name)
@@ -283,26 +283,26 @@ void world_release(const char *name)
     if (s && s->users > 0) s->users--;
 }
 
-/* Does not use `finish`, which counts waits of the whole world, equal on all ranks. */
+/* Does not use `finish`: it counts waits of the whole world, and all ranks must count the same. */
 void world_reduce_group(const group *g, double *values, int64_t count, bool largest)
 {
-    MPI_Group all, some;
-    MPI_Comm part;
+    MPI_Group all, members;
+    MPI_Comm comm;
     int *rank = allocate(g->size, sizeof *rank, "the ranks of a group");
     for (int i = 0; i < g->size; i++) rank[i] = group_world_rank(g, i);
     CHECK(MPI_Comm_group(MPI_COMM_WORLD, &all));
-    CHECK(MPI_Group_incl(all, g->size, rank, &some));
-    CHECK(MPI_Comm_create_group(MPI_COMM_WORLD, some, 0, &part));
+    CHECK(MPI_Group_incl(all, g->size, rank, &members));
+    CHECK(MPI_Comm_create_group(MPI_COMM_WORLD, members, 0, &comm));
     for (int64_t done = 0; done < count; done += PIECE) {
         int piece = (int)(count - done < PIECE ? count - done : PIECE);
         MPI_Request request;
-        CHECK(MPI_Iallreduce(MPI_IN_PLACE, values + done, piece, MPI_DOUBLE, largest ? MPI_MAX : MPI_SUM, part,
+        CHECK(MPI_Iallreduce(MPI_IN_PLACE, values + done, piece, MPI_DOUBLE, largest ? MPI_MAX : MPI_SUM, comm,
                              &request));
         for (int complete = 0; !complete; activity_yield()) CHECK(MPI_Test(&request, &complete, MPI_STATUS_IGNORE));
         activity_progress();
     }
-    CHECK(MPI_Comm_free(&part));
-    CHECK(MPI_Group_free(&some));
+    CHECK(MPI_Comm_free(&comm));
+    CHECK(MPI_Group_free(&members));
     CHECK(MPI_Group_free(&all));
     free(rank);
 }
@@ -322,17 +322,17 @@ const char *world_library(char *text, size_t length)
 static struct {
     int own, largest;
     MPI_Request request;
-} question;
+} reduction;
 
-void world_ask(int part, int number)
+void world_begin_maximum(int communicator, int number)
 {
-    question.own = number;
-    CHECK(MPI_Iallreduce(&question.own, &question.largest, 1, MPI_INT, MPI_MAX, MPI_Comm_f2c((MPI_Fint)part),
-                         &question.request));
+    reduction.own = number;
+    CHECK(MPI_Iallreduce(&reduction.own, &reduction.largest, 1, MPI_INT, MPI_MAX, MPI_Comm_f2c((MPI_Fint)communicator),
+                         &reduction.request));
 }
 
-int world_answer(void)
+int world_end_maximum(void)
 {
-    finish(&question.request, "answer");
-    return question.largest;
+    finish(&reduction.request, "answer");
+    return reduction.largest;
 }

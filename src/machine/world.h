@@ -1,11 +1,11 @@
-/* The door to MPI for start, agreement and sums outside the fabric under test. Without MPI_Init the world has one rank.
- * "Collective" means over the whole world, in the same order on all ranks; the watch sees these waits. */
+/* All use of MPI except the transfers under test. The world has one rank if MPI is not started. "Collective": all ranks
+ * of the world call it, in the same order; the watch (machine/watch/) detects a hang in it. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-void world_start(int *argc, char ***argv); /* collective; installs the hook of base/fail */
+void world_start(int *argc, char ***argv); /* collective; base/fail then ends all ranks */
 void world_stop(void);                     /* collective */
 int world_rank(void);
 int world_ranks(void);
@@ -26,27 +26,27 @@ int world_first(bool yes);                                /* collective: the low
 enum { WORLD_GATHER_MOST = 1 << 26 };                     /* most bytes per rank in a gather; more end the program */
 /* Returns, on rank 0, `bytes` bytes of every rank in order, owned by the caller; NULL elsewhere. Collective. */
 void *world_gather(const void *part, size_t bytes);
-/* Replaces the sentence on every rank by that of the lowest rank that has one. Returns that rank, or -1. Collective. */
-int world_hear(char *sentence, size_t length);
+/* Gives every rank the sentence of the lowest rank that has one. Returns that rank, or -1. Collective. */
+int world_share_sentence(char *sentence, size_t length);
 void world_barrier(void);               /* collective */
 _Noreturn void world_abort(int status); /* terminates all ranks */
 
-/* Returns a communicator for group.handle: ranks of equal color, ordered by key; negative colors are in none. All ranks
- * give the same name. The split is made at the first call, and later calls return it again. Collective. */
+/* Returns a communicator (group.handle) of the ranks of equal color, ordered by key; a negative color is in none. All
+ * ranks give the same name. The first call with a name makes the split, later calls return it again. Collective. */
 enum { SPLIT_NAME = 64 };
 int world_split(const char *name, int color, int key);
-/* Call it once for each world_split of that name. Another split may then replace the split. */
+/* Call it once for each world_split of that name. After the last call, the communicator may be freed. */
 void world_release(const char *name);
 
 /* Replaces the values by their sums, or maxima, over the ranks of a group; same bits on all of them. Collective over
- * the group. The order of groups must not make ranks wait in a circle. */
+ * the group: all ranks call it for their groups in an order that cannot deadlock. */
 struct group;
 void world_reduce_group(const struct group *g, double *values, int64_t count, bool largest);
 
-/* Find the maximum number of the ranks of a split while they continue to work. One question at a time; world_answer
- * waits until all ranks have asked. */
-void world_ask(int part, int number);
-int world_answer(void);
+/* Find the largest number of all ranks while they continue to work. world_end_maximum waits until all have begun. One
+ * maximum at a time. Collective over the communicator, which world_split returned. */
+void world_begin_maximum(int communicator, int number);
+int world_end_maximum(void);
 
 /* Writes the loaded MPI library in one line: "Open MPI v4.1.4 ...". Returns text. */
 const char *world_library(char *text, size_t length);

@@ -119,7 +119,7 @@ static sm_shares sm_shares_on(const bench_case *c, const mesh *m, machine_kind k
     unsigned copied = 0;
     for (transfer_kind k = TENSOR_TRANSFERS; k < TRANSFER_KINDS; k++) {
         bool all = true;
-        for (int i = 0; i < 2; i++) all = all && (list[k][i]->size == 1 || machine_window_moves(kind, list[k][i]));
+        for (int i = 0; i < 2; i++) all = all && (list[k][i]->size == 1 || machine_window_serves(kind, list[k][i]));
         copied |= (unsigned)all << k;
     }
     return sm_shares_of(c, m->at[AXIS_PIPELINE], copied);

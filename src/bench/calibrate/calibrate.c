@@ -120,10 +120,11 @@ int calibrate(const calibration *c, char *why, size_t length)
     calibration_data m = { .gap = 0.0 };
     if (is_refused(c->deck, why, length)) return STATUS_REFUSED;
     if (world_rank() == 0) calibration_prepare_files(c->name, why, length);
-    if (world_hear(why, length) >= 0) return STATUS_REFUSED;
+    if (world_share_sentence(why, length) >= 0) return STATUS_REFUSED;
     measure_all(c, &m);
     if (world_rank() == 0) judge_and_write(c, &m, why, length);
-    bool written = world_hear(why, length) < 0, deviates = world_first(m.deviations.count > 0) < world_ranks();
+    bool written = world_share_sentence(why, length) < 0,
+         deviates = world_first(m.deviations.count > 0) < world_ranks();
     free_all(&m);
     return !written ? STATUS_RECORD : deviates ? STATUS_FAILED : STATUS_PASSED;
 }

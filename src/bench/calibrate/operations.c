@@ -84,7 +84,7 @@ static void append(timed_operations *own, timed_operation x)
 
 static void add_to_step(timed_operations *own, const timed_operation *x, const op_note *n)
 {
-    double times = (double)note_times(n);
+    double times = (double)note_count(n);
     for (int b = 0; b < BLOCKS; b++) own->pass[b] += times * x->pass[b];
     own->flops += times * op_flops(&n->op), own->bytes += times * operation_bytes(&n->op);
 }

@@ -285,7 +285,7 @@ static void compare_runs(check_result *c, const outcome *first, const outcome *s
                      first->loss[step], second->loss[step], first->norm[step], second->norm[step]);
     if (first->weights != second->weights && !sentence[0])
         snprintf(sentence, sizeof sentence, "run twice, rank %d has other weights at the end", world_rank());
-    int rank = world_hear(sentence, sizeof sentence);
+    int rank = world_share_sentence(sentence, sizeof sentence);
     if (rank < 0 || c->differing++) return;
     memcpy(c->difference, sentence, sizeof sentence);
     c->difference_rank = rank;

@@ -37,8 +37,8 @@ static op place_operands(machine *m, machine_kind kind, const op_copy *c, void *
             t->data = o.operand[c->twin[i]].tensor.data;
             continue;
         }
-        taken[i] = take_memory(kind, tensor_span(t) + OP_PLACES);
-        t->data = (char *)taken[i] + c->place[i];
+        taken[i] = take_memory(kind, tensor_span(t) + OP_OFFSETS);
+        t->data = (char *)taken[i] + c->offset[i];
         machine_upload(m, *t, c->op.operand[i].tensor.data);
     }
     return o;

@@ -113,7 +113,7 @@ static bool has_marker(const char *path, const char *text)
 
 bool folder_agree(char reason[CHECKPOINT_SENTENCE])
 {
-    world_hear(reason, CHECKPOINT_SENTENCE);
+    world_share_sentence(reason, CHECKPOINT_SENTENCE);
     return !reason[0];
 }
 

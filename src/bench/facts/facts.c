@@ -110,6 +110,6 @@ void facts_add_time(facts *f, const machine *m, int64_t step, double seconds)
     t->idle_seconds = seconds;
     for (int p = 0; p < PHASES; p++) t->idle_seconds -= t->phase_seconds[p];
     for (int a = 0; a < t->axes; a++) t->idle_seconds -= t->axis[a].exposed_seconds;
-    t->idle_seconds += t->beside_seconds;
+    t->idle_seconds += t->concurrent_seconds;
     if (t->idle_seconds < 0.0) t->idle_seconds = 0.0;
 }

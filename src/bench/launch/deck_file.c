@@ -90,7 +90,7 @@ deck_file deck_file_share(const char *name, char *reason, size_t length)
     world_broadcast(d.bytes, d.length, 0);
     d.bytes[d.length] = 0;
     compare_own(&d, reason, length);
-    world_hear(reason, length);
+    world_share_sentence(reason, length);
     if (reason[0]) free(d.bytes), d.bytes = NULL;
     return d;
 }

@@ -129,6 +129,6 @@ bool start_programs_differ(int argc, char **argv, char sentence[START_SENTENCE])
         if (strcmp(own.digest[t], first.digest[t]) != 0)
             snprintf(sentence, START_SENTENCE, "xgsw: rank %d on %s %s than rank 0 on %s: %s; not %s: %s", world_rank(),
                      own.host, words[t][0], first.host, own.shown[t], first.shown[t], words[t][1]);
-    world_hear(sentence, START_SENTENCE);
+    world_share_sentence(sentence, START_SENTENCE);
     return sentence[0] != 0;
 }

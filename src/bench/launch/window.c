@@ -21,8 +21,9 @@ void window_agree(const bench_case *c, measure *r)
 {
     int stage_ranks = c->layout.ranks / c->layout.degree[AXIS_PIPELINE];
     if (c->backend != BACKEND_CUDA || world_ranks() == 1) return;
-    uint64_t calibration_hash = r->calibration ? r->calibration->prepared.places : 0;
-    memory_layout *all = layouts_of_ranks((memory_layout){ r->arena.used, 31 * r->prepared.places + calibration_hash });
+    uint64_t calibration_hash = r->calibration ? r->calibration->prepared.address_hash : 0;
+    memory_layout *all =
+        layouts_of_ranks((memory_layout){ r->arena.used, 31 * r->prepared.address_hash + calibration_hash });
     bool alike = true;
     for (int i = 0; i < c->layout.ranks; i++) {
         alike = alike && all[i].hash == all[i / stage_ranks * stage_ranks].hash;

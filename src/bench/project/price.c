@@ -212,7 +212,7 @@ price *prices_of(pricing *p, const preparation *work)
     price *list = allocate(s->items, sizeof *list, "prices of operations");
     for (int i = 0; i < s->items; i++) {
         const work_item *x = &s->item[i];
-        if (x->note < 0 || note_times(&work->note[x->note]) == 0) continue; /* set-up takes no time here */
+        if (x->note < 0 || note_count(&work->note[x->note]) == 0) continue; /* set-up takes no time here */
         op o = work->note[x->note].op;
         o.origin.phase = x->phase;
         list[i] = price_of_op(p, &o, x->group >= 0 ? &s->group[x->group] : NULL);

@@ -38,10 +38,10 @@ bool devices_shared(const machine_device *device, int ranks, int pair[2], int *m
 static void find_unsuited(machine_kind kind, bool links, const char *before, char sentence[REASON_LENGTH])
 {
     char why[REASON_LENGTH / 2] = "";
-    if (world_ranks() > 1 && !machine_suits(kind, links, why, sizeof why))
+    if (world_ranks() > 1 && !machine_supports_ranks(kind, links, why, sizeof why))
         snprintf(sentence, REASON_LENGTH, "%srank %d on %.*s: %s", before, world_rank(), HOST_NAME_BYTES, world_host(),
                  why);
-    world_hear(sentence, REASON_LENGTH);
+    world_share_sentence(sentence, REASON_LENGTH);
 }
 
 static void find_missing(device_survey *s, machine_kind kind)
@@ -52,7 +52,7 @@ static void find_missing(device_survey *s, machine_kind kind)
         snprintf(s->missing, sizeof s->missing, "rank %d on %.*s: %s", world_rank(), HOST_NAME_BYTES, world_host(),
                  why);
     s->usable = world_all(s->usable);
-    world_hear(s->missing, REASON_LENGTH);
+    world_share_sentence(s->missing, REASON_LENGTH);
 }
 
 static void find_without_fp8(device_survey *s, machine_kind kind)
@@ -61,7 +61,7 @@ static void find_without_fp8(device_survey *s, machine_kind kind)
     if (!own.fp8)
         snprintf(s->no_fp8, sizeof s->no_fp8, "rank %d on %.*s: %s cannot multiply FP8 (needs capability 8.9)",
                  world_rank(), HOST_NAME_BYTES, world_host(), own.name);
-    world_hear(s->no_fp8, REASON_LENGTH);
+    world_share_sentence(s->no_fp8, REASON_LENGTH);
 }
 
 static void gather_devices(device_survey *s, machine_kind kind)
@@ -70,7 +70,7 @@ static void gather_devices(device_survey *s, machine_kind kind)
     s->device = world_gather(&own, sizeof own);
     memcpy(s->name, own.name, sizeof s->name);
     world_broadcast(s->name, sizeof s->name, 0);
-    machine_meet(s->device);
+    machine_find_domains(s->device);
 }
 
 static void find_shared(device_survey *s)

@@ -90,20 +90,20 @@ static void finish_step(timed_steps *x, int64_t step)
     sinks_step(&x->state->sinks, x->r, &(step_now){ step, x->spent_seconds, soak_seconds(x) });
 }
 
-/* Returns whether this step is the last. After each step all ranks submit their reason to stop (world_ask), and read
- * the largest reason after the next step, so they stop at the same step. By then all ranks have asked, so none waits.
- * The last two steps need no question. A soak has no last step until the ranks agree on it. */
+/* Returns whether this step is the last. After each step all ranks submit their reason to stop (world_begin_maximum),
+ * and read the largest reason after the next step, so they stop at the same step. By then all ranks have asked, so none
+ * waits. The last two steps need no question. A soak has no last step until the ranks agree on it. */
 static bool is_last_step(timed_steps *x, int64_t step)
 {
     int answer = 0;
     facts *f = &x->r->seen;
     int64_t last = x->r->given->minutes > 0.0 ? INT64_MAX : f->total - 1;
     double next_seconds = f->completed ? 2.0 * x->spent_seconds / (double)f->completed + f->checkpoint.seconds : 0.0;
-    if (step > 0 && step < last) answer = world_answer();
+    if (step > 0 && step < last) answer = world_end_maximum();
     if (answer != STOP_SOAKED) f->stopped = answer;
     if (answer || step + 1 >= last) return answer || step == last;
     int reason = stop_reason(&x->state->stop, x->r->given, next_seconds);
-    world_ask(x->part, reason ? reason : soak_reason(x->r, x->soak_ends, step));
+    world_begin_maximum(x->part, reason ? reason : soak_reason(x->r, x->soak_ends, step));
     return false;
 }
 

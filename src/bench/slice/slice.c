@@ -18,7 +18,7 @@ static void add_work(slice *s, const preparation *noted, bool indices)
         size_t bytes;
         bool reads_indices = false;
         for (int k = 0; k < o->operands; k++) reads_indices |= o->operand[k].tensor.type == I32;
-        if (op_is_transfer(o->kind) || reads_indices != indices || !note_times(&noted->note[i])) continue;
+        if (op_is_transfer(o->kind) || reads_indices != indices || !note_count(&noted->note[i])) continue;
         s->work.note[s->work.notes] = noted->note[i];
         s->work.note[s->work.notes++].op = alone_on_paper(o, &bytes);
         if (bytes > s->bytes) s->bytes = bytes;

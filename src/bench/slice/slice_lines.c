@@ -25,7 +25,7 @@ static double step_seconds(const slice *s, condition with)
 {
     double seconds = 0.0;
     for (int i = 0; i < s->work.notes; i++)
-        seconds += (double)note_times(&s->work.note[i]) * s->time[i].value[with][MEDIAN];
+        seconds += (double)note_count(&s->work.note[i]) * s->time[i].value[with][MEDIAN];
     return seconds;
 }
 
@@ -34,7 +34,7 @@ static double layer_seconds(const slice *s, condition with, phase p)
 {
     double seconds = 0.0;
     for (int i = 0; i < s->work.notes; i++)
-        seconds += (double)s->work.note[i].of_layers[p] * s->time[i].value[with][MEDIAN];
+        seconds += (double)s->work.note[i].layer_count[p] * s->time[i].value[with][MEDIAN];
     return seconds / (double)(s->layers * s->given->microbatches);
 }
 
@@ -54,11 +54,11 @@ static void print_operation(const slice *s, const op_note *n, const sustained *t
 {
     char first[OPERAND_TEXT], second[OPERAND_TEXT] = "";
     const double *all = t->value[WITH_ALL];
-    double step = (double)note_times(n) * all[MEDIAN];
+    double step = (double)note_count(n) * all[MEDIAN];
     operand_text(&n->op.operand[0].tensor, false, first);
     if (n->op.operands > 1) operand_text(&n->op.operand[1].tensor, false, second);
     say("  %-20.20s %-20s %-22s %-22s %7lld %10.4g %10.4g %10.4g %10.4g %10.4g %10.4g %6.2f %7.1f\n", n->name,
-        op_kind_name(n->op.kind), first, second, (long long)note_times(n), all[MEDIAN], all[P10], all[P90],
+        op_kind_name(n->op.kind), first, second, (long long)note_count(n), all[MEDIAN], all[P10], all[P90],
         t->value[WITH_REMAINING][MEDIAN], t->value[WITH_RESIDENT][MEDIAN], step,
         100.0 * step / step_seconds(s, WITH_ALL), 1e-12 * op_flops(&n->op) / all[MEDIAN]);
 }
@@ -134,9 +134,9 @@ static void write_operation(const op_note *n, const sustained *t, FILE *to)
     json_number(to, "flops", op_flops(&n->op));
     write_sheet_line(n, t, to);
     for (int p = 0; p < PHASES; p++)
-        if (n->times[p])
-            fprintf(to, ",\"%s_times\":%lld,\"%s_times_of_layers\":%lld", phase_name((phase)p), (long long)n->times[p],
-                    phase_name((phase)p), (long long)n->of_layers[p]);
+        if (n->count[p])
+            fprintf(to, ",\"%s_times\":%lld,\"%s_times_of_layers\":%lld", phase_name((phase)p), (long long)n->count[p],
+                    phase_name((phase)p), (long long)n->layer_count[p]);
     for (int i = 0; i < n->op.operands; i++) {
         const operand *x = &n->op.operand[i];
         if (!tensor_present(&x->tensor)) continue;

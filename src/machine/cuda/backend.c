@@ -39,7 +39,7 @@ const backend *cuda_backend(void)
 {
     static const backend table = {
         .environment = cuda_environment,
-        .suits = cuda_transfers_suit,
+        .supports_ranks = cuda_transfers_suit,
         .usable = cuda_device_usable,
         .library = cuda_versions,
         .engines = engines,
@@ -51,7 +51,7 @@ const backend *cuda_backend(void)
         .take = cuda_memory_take,
         .window = cuda_window_take,
         .window_reserve = cuda_window_reserve,
-        .window_moves = cuda_window_moves,
+        .window_serves = cuda_window_moves,
         .give_back = cuda_window_give_back,
         .clear = cuda_memory_clear,
         .occupy = cuda_occupy,

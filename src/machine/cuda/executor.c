@@ -66,7 +66,7 @@ static void open_queue(const cuda_executor *e, cuda_queue *q, const submission *
 static void stream_wait(cuda_executor *e, const submission *s, entry *x, dependency on)
 {
     const cuda_queue *target = &e->queue[on.queue];
-    if (on.serial > target->submitted) backend_fail_never(s->op, &on);
+    if (on.serial > target->submitted) backend_fail_deadlock(s->op, &on);
     if (on.serial <= e->history->completed[on.queue]) return;
     const entry *earlier = queue_entry(target, on.serial);
     x->wait[x->waits++] = (cuda_wait){ on, earlier->axis };

@@ -172,7 +172,7 @@ static void fail_deadlocked(executor *e)
 {
     for (int i = 0; i < HAZARD_QUEUES; i++) {
         entry *x = head_of(&e->queue[i]);
-        if (x && incomplete_wait(e, x)) backend_fail_never(&x->op, incomplete_wait(e, x));
+        if (x && incomplete_wait(e, x)) backend_fail_deadlock(&x->op, incomplete_wait(e, x));
     }
     FAIL("a mark is waited for that was never submitted");
 }

@@ -49,8 +49,8 @@ static op_note *noted(preparation *p, const op *o)
 static int note(preparation *p, const op *o)
 {
     op_note *n = noted(p, o);
-    n->times[o->origin.phase] += o->origin.step == COUNTED_STEP;
-    n->of_layers[o->origin.phase] += o->origin.step == COUNTED_STEP && o->origin.layer >= 0;
+    n->count[o->origin.phase] += o->origin.step == COUNTED_STEP;
+    n->layer_count[o->origin.phase] += o->origin.step == COUNTED_STEP && o->origin.layer >= 0;
     return (int)(n - p->note);
 }
 
@@ -97,7 +97,7 @@ static void submit(void *state, const submission *s)
     if (bytes > p->noted.scratch[s->queue]) p->noted.scratch[s->queue] = bytes;
     int at = s->op->operands ? note(&p->noted, s->op) : -1;
     if (p->noted.order) submissions_add(p->noted.order, s, at);
-    if (op_is_transfer(s->op->kind) && s->op->kind != OP_EXCHANGE) mix_places(&p->noted.places, s->op);
+    if (op_is_transfer(s->op->kind) && s->op->kind != OP_EXCHANGE) mix_places(&p->noted.address_hash, s->op);
     activity_progress();
 }
 

@@ -67,6 +67,6 @@ void submissions_add(submissions *s, const submission *x, int note)
                                         .queue = (uint8_t)x->queue,
                                         .waits = (uint8_t)x->waits };
     for (int i = 0; i < x->waits; i++) s->wait[s->waits++] = x->wait[i];
-    s->of_queue[x->queue]++;
+    s->in_queue[x->queue]++;
     s->yields[x->queue] = x->yields;
 }

@@ -1,4 +1,4 @@
-/* Digests of moved bytes, and sums over ranks that are made again. */
+/* Digests of moved bytes, and sums over ranks that are repeated. */
 #include "machine/prove/delivery.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Digests are added up for each queue (queues are not ordered), kind of transfer and axis: [arrived, sent]. */
+/* Sums of digests [arrived, sent], for each queue (queues run concurrently), kind of transfer and axis. */
 enum {
     DELIVERY_AXES = 16,
     DELIVERY_ROWS = 3 * DELIVERY_AXES,
@@ -22,24 +22,24 @@ enum {
 typedef struct {
     op op;
     tensor parts, result;
-} kept_sum;
+} copied_sum;
 
 struct delivery {
     machine_kind kind;
     delivery_mode mode;
-    bool proves; /* the present transfer is proven */
+    bool proven; /* the present transfer */
     uint64_t *digests;
     const char *axis[DELIVERY_ROWS];
     uint64_t *seen; /* keys of transfers: name, group and shape */
     int seen_count;
     char *copies;
     size_t copies_bytes, copies_used;
-    kept_sum *sum;
+    copied_sum *sum;
     int sums, sums_capacity;
     delivery_report report;
 };
 
-static const op_kind moving[] = { OP_ALL_GATHER, OP_ALL_TO_ALL, OP_EXCHANGE };
+static const op_kind moving_kind[] = { OP_ALL_GATHER, OP_ALL_TO_ALL, OP_EXCHANGE };
 
 delivery *delivery_open(machine_kind kind, delivery_mode mode, size_t sum_bytes)
 {
@@ -73,7 +73,7 @@ typedef struct {
     int number;    /* among the parcels of an exchange with this peer in this direction */
 } parcel;
 
-static bool exchanged(const op *o, bool sent, int i, parcel *p)
+static bool exchange_parcel(const op *o, bool sent, int i, parcel *p)
 {
     if (i == o->operands) return false;
     access_mode side = sent ? READ : WRITE;
@@ -83,11 +83,11 @@ static bool exchanged(const op *o, bool sent, int i, parcel *p)
     return true;
 }
 
-/* Writes parcel i of a transfer; one without a tensor is skipped. Returns false if there are no more. */
+/* Writes parcel i of a transfer, without a tensor if there is nothing to digest. Returns false if there are no more. */
 static bool parcel_of(const op *o, bool sent, int i, parcel *p)
 {
     const group *g = o->args.fabric.group;
-    if (o->kind == OP_EXCHANGE) return exchanged(o, sent, i, p);
+    if (o->kind == OP_EXCHANGE) return exchange_parcel(o, sent, i, p);
     if (i == g->size) return false;
     const tensor *to = &o->operand[0].tensor, *from = &o->operand[1].tensor;
     int64_t n = tensor_elements(to) / g->size;
@@ -113,12 +113,12 @@ static uint64_t parcel_key(const op *o, bool sent, const parcel *p)
     return mix64(key ^ (uint64_t)p->number);
 }
 
-/* Returns the row of a kind of transfer on an axis. Axes can share a row; their digests then add up. */
+/* Returns the row of a kind of transfer on an axis. Axes can share a row, which then sums the digests of both. */
 static int row_of(delivery *d, const op *o)
 {
     const char *axis = o->args.fabric.group->axis;
     int kind = 0, row;
-    while (moving[kind] != o->kind) kind++;
+    while (moving_kind[kind] != o->kind) kind++;
     row = kind * DELIVERY_AXES + (int)(fnv1a(axis) % DELIVERY_AXES);
     d->axis[row] = axis;
     return row;
@@ -142,7 +142,7 @@ static void digest_side(delivery *d, queue *q, const op *o, bool sent)
 
 static size_t copy_bytes(const op *o) { return tally_sum_bytes(o) / 2; }
 
-static bool adds(op_kind kind) { return kind == OP_REDUCE_SCATTER || kind == OP_ALL_REDUCE; }
+static bool is_sum(op_kind kind) { return kind == OP_REDUCE_SCATTER || kind == OP_ALL_REDUCE; }
 
 static tensor copy_of(delivery *d, queue *q, const op *o)
 {
@@ -158,24 +158,24 @@ static tensor copy_of(delivery *d, queue *q, const op *o)
     return to;
 }
 
-static void keep_parts(delivery *d, queue *q, const op *o)
+static void copy_parts(delivery *d, queue *q, const op *o)
 {
     if (d->sums == d->sums_capacity) {
         d->sums_capacity = 2 * d->sums_capacity + 64;
         d->sum = reallocate(d->sum, d->sums_capacity, sizeof *d->sum, "sums over ranks");
     }
-    d->sum[d->sums++] = (kept_sum){ .op = *o, .parts = copy_of(d, q, o) };
+    d->sum[d->sums++] = (copied_sum){ .op = *o, .parts = copy_of(d, q, o) };
 }
 
-static void keep_result(delivery *d, queue *q)
+static void copy_result(delivery *d, queue *q)
 {
-    kept_sum *s = &d->sum[d->sums - 1];
+    copied_sum *s = &d->sum[d->sums - 1];
     s->result = copy_of(d, q, &s->op);
 }
 
 /* ---- which transfers are proven ---- */
 
-/* Returns whether it is the first of its name, group and shape. The two ends of an exchange have different names. */
+/* Returns whether it is the first of its name, group and shape. Ignores names of exchanges: the two ends differ. */
 static bool is_first(delivery *d, const op *o)
 {
     uint64_t key = group_key(o->args.fabric.group) ^ (uint64_t)o->kind << 48;
@@ -190,33 +190,33 @@ static bool is_first(delivery *d, const op *o)
 
 void delivery_before(delivery *d, queue *q, const op *o)
 {
-    d->proves = op_is_transfer(o->kind) && (d->mode == DELIVERY_ALL || (!adds(o->kind) && is_first(d, o)));
-    if (!d->proves) return;
+    d->proven = op_is_transfer(o->kind) && (d->mode == DELIVERY_ALL || (!is_sum(o->kind) && is_first(d, o)));
+    if (!d->proven) return;
     d->report.transfers++;
-    if (adds(o->kind)) keep_parts(d, q, o);
+    if (is_sum(o->kind)) copy_parts(d, q, o);
     else digest_side(d, q, o, true);
 }
 
 void delivery_after(delivery *d, queue *q, const op *o)
 {
-    if (!d->proves) return;
-    if (adds(o->kind)) keep_result(d, q);
+    if (!d->proven) return;
+    if (is_sum(o->kind)) copy_result(d, q);
     else digest_side(d, q, o, false);
 }
 
 /* ---- judging ---- */
 
-/* Orders sums by group, equally on all ranks, then by submission. A rank has one group of each axis and channel. */
+/* Orders sums by group, then by submission, the same on all ranks. A rank has one group of each axis and channel. */
 static int by_group(const void *a, const void *b)
 {
-    const fabric_args *x = &((const kept_sum *)a)->op.args.fabric, *y = &((const kept_sum *)b)->op.args.fabric;
+    const fabric_args *x = &((const copied_sum *)a)->op.args.fabric, *y = &((const copied_sum *)b)->op.args.fabric;
     int order = strcmp(x->group->axis, y->group->axis);
     if (!order) order = (x->group->channel > y->group->channel) - (x->group->channel < y->group->channel);
     return order ? order : (x->sequence > y->sequence) - (x->sequence < y->sequence);
 }
 
 /* Splits an element into two numbers: U64 into its halves, others into the value and its magnitude. */
-static void split(const tensor *x, int64_t i, double pair[2])
+static void to_pair(const tensor *x, int64_t i, double pair[2])
 {
     uint64_t word = x->type == U64 ? ((const uint64_t *)x->data)[i] : 0;
     double value = tensor_value(x, i);
@@ -234,7 +234,7 @@ static bool agrees(const tensor *x, int64_t i, const double pair[2], const op_ho
     return fabs(value - pair[0]) <= limit_of_rank_sum(home, x->type, ranks, value, pair[1]);
 }
 
-static void note_difference(delivery_report *r, const kept_sum *s, int64_t i, double value, double want)
+static void note_difference(delivery_report *r, const copied_sum *s, int64_t i, double value, double want)
 {
     char what[OP_TEXT];
     if (r->differing++) return;
@@ -244,14 +244,14 @@ static void note_difference(delivery_report *r, const kept_sum *s, int64_t i, do
              s->op.args.fabric.group->size, want);
 }
 
-/* Compares only this rank's part if the sum is scattered. */
-static void judge_sum(delivery *d, machine *m, const kept_sum *s)
+/* Compares the result with the sum of all ranks' parts; of a reduce-scatter, only this rank's part. */
+static void judge_sum(delivery *d, machine *m, const copied_sum *s)
 {
     const group *g = s->op.args.fabric.group;
     int64_t n = tensor_elements(&s->parts), first = 0, end = n;
     double *pairs = allocate(2 * n, sizeof *pairs, "adding numbers");
     tensor x = machine_view(m, s->parts);
-    for (int64_t i = 0; i < n; i++) split(&x, i, pairs + 2 * i);
+    for (int64_t i = 0; i < n; i++) to_pair(&x, i, pairs + 2 * i);
     machine_view_end(m, &x);
     world_reduce_group(g, pairs, 2 * n, s->parts.type == I32);
     if (s->op.kind == OP_REDUCE_SCATTER) first = n / g->size * g->rank, end = first + n / g->size;
@@ -271,7 +271,7 @@ void delivery_judge_sums(delivery *d, machine *m)
     d->copies_used = 0;
 }
 
-/* Adds the digests of all queues to side, [arrived, sent] of each row. */
+/* Adds up the digests of all queues in `side`: [arrived, sent] of each row. */
 static void add_queues(const delivery *d, machine *m, uint64_t *side)
 {
     uint64_t sum[DELIVERY_SUMS];
@@ -284,8 +284,8 @@ static void judge_row(delivery_report *r, const delivery *d, int row)
     char sentence[sizeof r->sentence] = "";
     if (d && d->axis[row])
         snprintf(sentence, sizeof sentence, "%s over %s: what arrived is not what was sent",
-                 op_kind_name(moving[row / DELIVERY_AXES]), d->axis[row]);
-    int rank = world_hear(sentence, sizeof sentence);
+                 op_kind_name(moving_kind[row / DELIVERY_AXES]), d->axis[row]);
+    int rank = world_share_sentence(sentence, sizeof sentence);
     if (!r->sentence[0]) memcpy(r->sentence, sentence, sizeof sentence), r->rank = rank;
     r->differing++;
 }
@@ -297,7 +297,7 @@ delivery_report delivery_judge(const delivery *d, machine *m)
     if (d) add_queues(d, m, side);
     counts[0] = (uint64_t)r.transfers, counts[1] = (uint64_t)r.differing;
     world_sum_words(side, 2 * DELIVERY_ROWS + 2);
-    r.rank = world_hear(r.sentence, sizeof r.sentence);
+    r.rank = world_share_sentence(r.sentence, sizeof r.sentence);
     r.transfers = (int64_t)counts[0], r.differing = (int64_t)counts[1];
     for (int row = 0; row < DELIVERY_ROWS; row++)
         if (side[2 * row] != side[2 * row + 1]) judge_row(&r, d, row);

@@ -1,11 +1,10 @@
 /* Deliveries: proofs of transfers. If a transfer moves bytes, the sender digests what goes to each receiver and the
  * receiver what came from each sender; over all ranks both sums must be equal. If it adds, parts and results are
- * copied, and MPI makes the sum again in double. Digests and copies run on the transfer's queue, so nothing waits for
- * them and a planted fault lies between them. */
+ * copied, and MPI repeats the sum in double. Digests and copies run on the transfer's queue, around a planted fault. */
 #pragma once
 #include "machine/queue/machine.h"
 
-/* The transfers to prove. ALL: every one. FIRST: of those that move bytes, the first of each name, group and shape. */
+/* The transfers to prove. ALL: all. FIRST: of those that move bytes, the first of each name, group and shape. */
 typedef enum { DELIVERY_ALL, DELIVERY_FIRST } delivery_mode;
 typedef struct {
     int64_t transfers, differing;
@@ -21,7 +20,7 @@ void delivery_close(delivery *d);
 void delivery_before(delivery *d, queue *q, const op *o);
 void delivery_after(delivery *d, queue *q, const op *o);
 
-/* Makes the sums since the last call again and compares. Synchronize the machine first. Collective over each group. */
+/* Repeats the sums since the last call and compares. Synchronize the machine first. Collective over each group. */
 void delivery_judge_sums(delivery *d, machine *m);
 /* Compares the digests of both sides of all transfers since the start. Returns the findings of all ranks, the same on
  * all. d: NULL on a rank that takes no part; else synchronize its machine first. Collective over the world. */

@@ -3,7 +3,7 @@
 #include "machine/queue/machine_state.h"
 #include <string.h>
 
-/* Faults drop, stale and repeat strike a transfer on its whole group, so that results are wrong but no rank hangs. */
+/* The faults drop, stale and repeat strike a transfer on all ranks of its group, so that no rank hangs. */
 static bool hits_group(const fault *f, const fabric_args *a)
 {
     const struct group *g = a->group;
@@ -17,7 +17,7 @@ void fault_step(planting *p)
     p->steps++;
 }
 
-/* Notes group and sequence of the struck transfer, by which the other ranks of the group find it. */
+/* Notes the group and sequence of the struck transfer for the other ranks of the group. */
 static void find_transfer(planting *p, const fabric_args *a)
 {
     fault *f = &p->fault;
@@ -41,8 +41,8 @@ static bool is_next(const planting *p, const machine *m)
 
 bool fault_leaves_out(planting *p, const machine *m, const op *o, int64_t wait)
 {
-    bool unwaits = p->fault.kind == FAULT_UNWAIT && concerns(p, m, o) && is_next(p, m);
-    if (!unwaits && wait != p->dropped_wait) return false;
+    bool drops_wait = p->fault.kind == FAULT_UNWAIT && concerns(p, m, o) && is_next(p, m);
+    if (!drops_wait && wait != p->dropped_wait) return false;
     p->unwaited = *o;
     return p->left_out = true;
 }
@@ -51,16 +51,16 @@ bool fault_leaves_out(planting *p, const machine *m, const op *o, int64_t wait)
 static fault_kind fault_now(planting *p, const machine *m, const op *o)
 {
     if (!concerns(p, m, o)) return FAULT_NONE;
-    bool here = is_next(p, m), by_group = op_is_transfer(o->kind) && p->fault.kind <= FAULT_REPEAT;
+    bool here = is_next(p, m), on_group = op_is_transfer(o->kind) && p->fault.kind <= FAULT_REPEAT;
     p->executed++;
-    if (by_group && here) find_transfer(p, &o->args.fabric);
-    return (by_group ? hits_group(&p->fault, &o->args.fabric) : here) ? p->fault.kind : FAULT_NONE;
+    if (on_group && here) find_transfer(p, &o->args.fabric);
+    return (on_group ? hits_group(&p->fault, &o->args.fabric) : here) ? p->fault.kind : FAULT_NONE;
 }
 
 static bool is_float(dtype type) { return type != I32 && type != U64; }
 
-/* Submits a small operation on each operand that the op wrote, or on the first only. Returns the number of operands. */
-static int fault_written(queue *q, const op *o, op_kind kind, bool with_updates, bool first_only)
+/* Submits a small operation on each result of the op, or on the first one only. Returns the number of results. */
+static int damage_results(queue *q, const op *o, op_kind kind, bool with_updates, bool first_only)
 {
     int struck = 0;
     op extra = { .kind = kind, .operands = 1, .origin = o->origin };
@@ -77,29 +77,29 @@ static int fault_written(queue *q, const op *o, op_kind kind, bool with_updates,
     return struck;
 }
 
-/* Submits an empty fill in place of the op, so that waits for the op keep their order. */
-static void fault_out(queue *q, const op *o)
+/* Submits an empty fill instead of the op, for which other operations can wait. */
+static void submit_placeholder(queue *q, const op *o)
 {
     op nothing = { .kind = OP_FILL, .origin = o->origin };
     submit_run(q, &nothing);
 }
 
-/* Returns whether anything was changed. */
+/* Returns whether the fault changed anything. */
 static bool run_struck(queue *q, op *o, fault_kind kind)
 {
     switch (kind) {
     case FAULT_DROP:
-        fault_out(q, o);
-        fault_written(q, o, OP_FILL, false, false);
+        submit_placeholder(q, o);
+        damage_results(q, o, OP_FILL, false, false);
         return true;
-    case FAULT_STALE: fault_out(q, o); return true;
+    case FAULT_STALE: submit_placeholder(q, o); return true;
     case FAULT_REPEAT:
         submit_run(q, o);
         submit_number(o);
         submit_run(q, o);
         return true;
-    case FAULT_SCALE: submit_run(q, o); return fault_written(q, o, OP_SCALE, true, false) > 0;
-    case FAULT_FLIP: submit_run(q, o); return fault_written(q, o, OP_FLIP, true, true) > 0;
+    case FAULT_SCALE: submit_run(q, o); return damage_results(q, o, OP_SCALE, true, false) > 0;
+    case FAULT_FLIP: submit_run(q, o); return damage_results(q, o, OP_FLIP, true, true) > 0;
     case FAULT_NONE:
     case FAULT_UNWAIT: break;
     }

@@ -1,4 +1,4 @@
-/* Files of operations: a title, and the bytes that it digests: lines for people, the copy, operands without twins. */
+/* Files of operations: a title, readable lines, the copy, and the operands without twins. */
 #include "machine/prove/op_file.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 enum { LINES_BYTES = 2048, TITLE_BYTES = 200 };
-static const char first_words[] = "xgsw operation 4";
+static const char magic[] = "xgsw operation 4";
 
 static void *block(size_t bytes)
 {
@@ -20,7 +20,6 @@ static void *block(size_t bytes)
     return memory;
 }
 
-/* Returns the earlier operand with the same memory, or -1. */
 static int twin_of(const op *o, int i)
 {
     for (int j = 0; j < i && tensor_present(&o->operand[i].tensor); j++)
@@ -36,7 +35,7 @@ op_copy op_copy_take(const op *o, bool dense, tensor_reader *read, void *from)
         const operand *x = &o->operand[i];
         tensor *t = &c.op.operand[i].tensor;
         c.twin[i] = twin_of(o, i);
-        c.place[i] = (int)((uintptr_t)x->tensor.data % OP_PLACES);
+        c.offset[i] = (int)((uintptr_t)x->tensor.data % OP_OFFSETS);
         if (!tensor_present(t)) continue;
         if (dense) *t = tensor_dense(*t);
         if (c.twin[i] < 0) c.memory[i] = block(tensor_span(t));
@@ -63,7 +62,7 @@ static void describe_operand(FILE *f, const op_copy *c, int i)
     static const char *const access[] = { [READ] = "read", [WRITE] = "write", [UPDATE] = "update" };
     const operand *x = &c->op.operand[i];
     fprintf(f, "%s: %s %s, place %d, twin %d,", op_rules[c->op.kind].operand[i].name, access[x->access],
-            dtype_name(x->tensor.type), c->place[i], c->twin[i]);
+            dtype_name(x->tensor.type), c->offset[i], c->twin[i]);
     for (int d = 0; d < x->tensor.dims; d++)
         fprintf(f, " %lld/%lld", (long long)x->tensor.dim[d], (long long)x->tensor.stride[d]);
     fprintf(f, "\n");
@@ -87,8 +86,8 @@ static size_t title(char text[TITLE_BYTES], const void *body, size_t bytes)
 {
     char hex[SHA256_HEX];
     sha256_of(body, bytes, hex);
-    return (size_t)snprintf(text, TITLE_BYTES, "%s: %zu bytes, %d kinds, %d formats, %d phases, sha256 %s\n",
-                            first_words, sizeof(op_copy), OP_KINDS, DTYPES, PHASES, hex);
+    return (size_t)snprintf(text, TITLE_BYTES, "%s: %zu bytes, %d kinds, %d formats, %d phases, sha256 %s\n", magic,
+                            sizeof(op_copy), OP_KINDS, DTYPES, PHASES, hex);
 }
 
 static char *body_of(const op_copy *c, size_t *bytes)
@@ -96,10 +95,10 @@ static char *body_of(const op_copy *c, size_t *bytes)
     char lines[LINES_BYTES] = "", *body = NULL;
     FILE *f = open_memstream(&body, bytes);
     describe(c, lines);
-    bool whole = f && fwrite(lines, sizeof lines, 1, f) == 1 && fwrite(c, sizeof *c, 1, f) == 1;
-    for (int i = 0; whole && i < c->op.operands; i++)
-        whole = !own_bytes(c, i) || fwrite(c->op.operand[i].tensor.data, own_bytes(c, i), 1, f) == 1;
-    if (!f || fclose(f) || !whole) FAIL("no memory for an operation's file");
+    bool complete = f && fwrite(lines, sizeof lines, 1, f) == 1 && fwrite(c, sizeof *c, 1, f) == 1;
+    for (int i = 0; complete && i < c->op.operands; i++)
+        complete = !own_bytes(c, i) || fwrite(c->op.operand[i].tensor.data, own_bytes(c, i), 1, f) == 1;
+    if (!f || fclose(f) || !complete) FAIL("no memory for an operation's file");
     return body;
 }
 
@@ -122,21 +121,21 @@ bool op_file_write(const char *path, const op_copy *c, char *reason, size_t leng
 /* ---- reading ---- */
 
 /* Returns the bytes of the file, or NULL and the reason. */
-static char *contents(const char *path, size_t *length, const char **wrong)
+static char *contents(const char *path, size_t *length, const char **error)
 {
-    struct stat about;
+    struct stat status;
     FILE *f = fopen(path, "rb");
-    *wrong = strerror(errno);
-    bool regular = f && fstat(fileno(f), &about) == 0 && S_ISREG(about.st_mode);
-    if (f) *wrong = regular ? "no memory for it" : "it is no regular file";
-    char *bytes = regular ? malloc((size_t)about.st_size + 1) : NULL;
-    if (bytes) *length = fread(bytes, 1, (size_t)about.st_size, f);
+    *error = strerror(errno);
+    bool regular = f && fstat(fileno(f), &status) == 0 && S_ISREG(status.st_mode);
+    if (f) *error = regular ? "no memory for it" : "it is no regular file";
+    char *bytes = regular ? malloc((size_t)status.st_size + 1) : NULL;
+    if (bytes) *length = fread(bytes, 1, (size_t)status.st_size, f);
     if (f) fclose(f);
     return bytes;
 }
 
 /* Returns whether the shape is valid: its span does not overflow and is not larger than the file. */
-static bool is_shape(const tensor *t, size_t most)
+static bool is_shape(const tensor *t, size_t file_bytes)
 {
     int64_t last = 0, further, elements = 1;
     if ((unsigned)t->type >= DTYPES || (unsigned)t->dims > TENSOR_DIMS) return false;
@@ -144,24 +143,24 @@ static bool is_shape(const tensor *t, size_t most)
         if (t->dim[d] < 0 || t->stride[d] < 0 || __builtin_mul_overflow(elements, t->dim[d], &elements)) return false;
         if (t->dim[d] == 0) continue;
         if (__builtin_mul_overflow(t->dim[d] - 1, t->stride[d], &further) ||
-            __builtin_add_overflow(last, further, &last) || (size_t)last > most)
+            __builtin_add_overflow(last, further, &last) || (size_t)last > file_bytes)
             return false;
     }
     return true;
 }
 
-/* Returns whether the operand is valid: a twin is an earlier operand that is no twin and is as large. */
-static bool is_operand(const op_copy *c, int i, size_t most)
+/* Returns whether the operand is valid. Its twin is an earlier one that is no twin and is at least as large. */
+static bool is_operand(const op_copy *c, int i, size_t file_bytes)
 {
     int twin = c->twin[i];
-    bool placed = c->place[i] >= 0 && c->place[i] < OP_PLACES, known = (unsigned)c->op.operand[i].access <= UPDATE;
-    if (!placed || !known || !is_shape(&c->op.operand[i].tensor, most)) return false;
+    bool in_range = c->offset[i] >= 0 && c->offset[i] < OP_OFFSETS, known = (unsigned)c->op.operand[i].access <= UPDATE;
+    if (!in_range || !known || !is_shape(&c->op.operand[i].tensor, file_bytes)) return false;
     const operand *x = c->op.operand;
     return twin == -1 ||
            (twin >= 0 && twin < i && c->twin[twin] == -1 && tensor_span(&x[i].tensor) <= tensor_span(&x[twin].tensor));
 }
 
-/* Reads flags as bytes, because a bool with a value other than 0 and 1 is undefined. */
+/* Reads flags as bytes, because a bool with a value other than 0 and 1 is undefined behavior. */
 static bool is_home(const op_home *h)
 {
     const unsigned char *byte = (const unsigned char *)h;
@@ -170,8 +169,8 @@ static bool is_home(const op_home *h)
     return h->transfer_multiprocessors >= 0;
 }
 
-/* Returns whether a program could have written the operation: the digest does not prove that its numbers are valid. */
-static bool is_sound(const op_copy *c, size_t most)
+/* Returns whether xgsw could have written the operation: a right digest does not prove that. */
+static bool is_valid(const op_copy *c, size_t file_bytes)
 {
     const op *o = &c->op;
     if ((unsigned)o->kind >= OP_KINDS || op_is_transfer(o->kind) || o->operands < 0 || o->operands > OP_OPERANDS)
@@ -179,7 +178,7 @@ static bool is_sound(const op_copy *c, size_t most)
     if (o->operands > RULE_OPERANDS || (unsigned)o->origin.phase >= PHASES || o->lacks || !is_home(&c->home))
         return false;
     for (int i = 0; i < o->operands; i++)
-        if (!is_operand(c, i, most)) return false;
+        if (!is_operand(c, i, file_bytes)) return false;
     return memchr(c->name, 0, sizeof c->name) != NULL;
 }
 
@@ -190,7 +189,7 @@ static void make_printable(char *name)
         if (*name < 0x20 || *name > 0x7E) *name = '?';
 }
 
-/* Copies the operands from the rest of the file, which must have exactly their size. */
+/* Copies the operands from the rest of the file. Returns false if it is not as large as they are. */
 static bool read_operands(op_copy *c, const char *data, size_t left)
 {
     for (int i = 0; i < c->op.operands; i++) {
@@ -205,19 +204,19 @@ static bool read_operands(op_copy *c, const char *data, size_t left)
 }
 
 /* Reads an operation from the bytes. Returns NULL, or what is wrong with it. */
-static const char *read_whole(const char *file, size_t length, op_copy *c)
+static const char *parse(const char *file, size_t length, op_copy *c)
 {
     char text[TITLE_BYTES];
     const char *end = memchr(file, '\n', length), *body = end + 1;
-    size_t words = sizeof first_words - 1, left = end ? length - (size_t)(body - file) : 0;
-    if (length < words || memcmp(file, first_words, words) != 0 || left < LINES_BYTES + sizeof *c)
+    size_t words = sizeof magic - 1, left = end ? length - (size_t)(body - file) : 0;
+    if (length < words || memcmp(file, magic, words) != 0 || left < LINES_BYTES + sizeof *c)
         return "this is no operation that xgsw wrote";
     size_t used = title(text, body, left);
     if (used != (size_t)(body - file) || memcmp(file, text, used) != 0)
         return "it was changed after it was written, or a program with other operations wrote it";
     memcpy(c, body + LINES_BYTES, sizeof *c);
     memset(c->memory, 0, sizeof c->memory);
-    if (!is_sound(c, left)) return "no program wrote such an operation";
+    if (!is_valid(c, left)) return "no program wrote such an operation";
     make_printable(c->name);
     c->op.origin.name = c->name;
     return read_operands(c, body + LINES_BYTES + sizeof *c, left - LINES_BYTES - sizeof *c)
@@ -229,12 +228,12 @@ bool op_file_read(const char *path, op_copy *c, char *reason, size_t length)
 {
     size_t bytes = 0;
     *c = (op_copy){ .op.kind = OP_KINDS };
-    const char *wrong;
-    char *file = contents(path, &bytes, &wrong);
-    if (file) wrong = read_whole(file, bytes, c);
+    const char *error;
+    char *file = contents(path, &bytes, &error);
+    if (file) error = parse(file, bytes, c);
     free(file);
-    if (!wrong) return true;
-    snprintf(reason, length, "%s: %s", path, wrong);
+    if (!error) return true;
+    snprintf(reason, length, "%s: %s", path, error);
     op_copy_free(c);
     return false;
 }

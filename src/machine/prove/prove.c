@@ -1,4 +1,4 @@
-/* The prover of a machine, installed by the first call that needs it. */
+/* The prover of a machine. The first call that needs it installs it. */
 #include "machine/prove/prove.h"
 #include "base/memory.h"
 #include "machine/queue/machine_state.h"
@@ -19,23 +19,23 @@ static bool leaves_out(void *state, const op *o, int64_t wait)
 
 static void read_tensor(void *from, void *to, tensor t) { machine_read(from, to, t); }
 
-/* Before a shadowed operation, submits an empty one and waits for it: then all that the operation reads is final and
- * can be copied. A planted fault lies between copy and comparison. */
+/* Submits an empty operation before a shadowed one and waits for it: then all that the shadowed one reads is complete
+ * and can be copied. A planted fault strikes between copy and comparison. */
 static void run(void *state, queue *q, op *o)
 {
     proving *p = state;
-    const op asked = *o, nothing = { .kind = OP_FILL, .origin = o->origin };
+    const op original = *o, nothing = { .kind = OP_FILL, .origin = o->origin };
     bool shadowed = p->shadow && shadow_wants(p->shadow, o);
     if (shadowed) {
         mark_sync(submit_run(q, &nothing));
-        shadow_before(p->shadow, &asked, read_tensor, p->machine);
+        shadow_before(p->shadow, &original, read_tensor, p->machine);
     }
-    if (p->delivery) delivery_before(p->delivery, q, &asked);
+    if (p->delivery) delivery_before(p->delivery, q, &original);
     fault_run(&p->planting, q, o);
-    if (p->delivery) delivery_after(p->delivery, q, &asked);
+    if (p->delivery) delivery_after(p->delivery, q, &original);
     if (!shadowed) return;
     mark_sync(queue_mark(q));
-    shadow_after(p->shadow, &asked, read_tensor, p->machine);
+    shadow_after(p->shadow, &original, read_tensor, p->machine);
 }
 
 static void step_begins(void *state, int64_t step)
@@ -64,7 +64,7 @@ static proving *proving_of(machine *m)
     return p;
 }
 
-/* A mismatch from a planted fault gets no file: it would not appear when run again. */
+/* Writes no files if a fault is planted: a mismatch would not appear when the file is run again. */
 static shadow *shadow_of(const machine_options *o, bool struck)
 {
     char files[64] = "";
@@ -104,7 +104,7 @@ void prove_drop_wait(machine *m, int64_t index)
 
 /* ---- what was found ---- */
 
-static const proving *found(const machine *m)
+static const proving *proving_or_none(const machine *m)
 {
     static const proving nothing = { NULL };
     return m && m->proving ? m->proving : &nothing;
@@ -112,11 +112,11 @@ static const proving *found(const machine *m)
 
 const shadow_report *prove_shadowed(const machine *m)
 {
-    return found(m)->shadow ? shadow_read(found(m)->shadow) : NULL;
+    return proving_or_none(m)->shadow ? shadow_read(proving_or_none(m)->shadow) : NULL;
 }
-void prove_judge_sums(machine *m) { delivery_judge_sums(found(m)->delivery, m); }
-delivery_report prove_judge_transfers(machine *m) { return delivery_judge(found(m)->delivery, m); }
-int64_t prove_faults(const machine *m) { return found(m)->planting.strikes; }
-const op *prove_struck(const machine *m) { return &found(m)->planting.struck; }
-fault prove_planted(const machine *m) { return found(m)->planting.fault; }
-const op *prove_unwaited(const machine *m) { return &found(m)->planting.unwaited; }
+void prove_judge_sums(machine *m) { delivery_judge_sums(proving_or_none(m)->delivery, m); }
+delivery_report prove_judge_transfers(machine *m) { return delivery_judge(proving_or_none(m)->delivery, m); }
+int64_t prove_faults(const machine *m) { return proving_or_none(m)->planting.strikes; }
+const op *prove_struck(const machine *m) { return &proving_or_none(m)->planting.struck; }
+fault prove_planted(const machine *m) { return proving_or_none(m)->planting.fault; }
+const op *prove_unwaited(const machine *m) { return &proving_or_none(m)->planting.unwaited; }

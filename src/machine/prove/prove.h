@@ -1,5 +1,5 @@
-/* prove/: proofs of a machine's operations, if requested: operations are compared with the host (shadow.h), transfers
- * are proven (delivery.h), and faults are planted that a check must find (fault.h). */
+/* prove/: optional proofs of a machine's operations: comparison with the host (shadow.h), proof of transfers
+ * (delivery.h), and planted faults that a check must find (fault.h). */
 #pragma once
 #include "machine/prove/delivery.h"
 #include "machine/prove/fault.h"
@@ -19,10 +19,10 @@ delivery_report prove_judge_transfers(machine *m);
 void prove_plant(machine *m, const fault *f);
 int64_t prove_faults(const machine *m);   /* number of strikes on this rank */
 const op *prove_struck(const machine *m); /* last operation that was struck, if any */
-/* Returns the planted fault, with group and sequence of its transfer if the steps so far contain it. */
+/* Returns the planted fault, with the group and sequence of its transfer if a step so far contains it. */
 fault prove_planted(const machine *m);
 
-/* Leaves out wait number `index` of a step, over all queues, of those that order something (tests); -1: none. */
+/* Leaves out wait number `index` of a step, counted as by machine_waits (for tests); -1: none. */
 void prove_drop_wait(machine *m, int64_t index);
 /* Returns the last operation before which a wait was left out. */
 const op *prove_unwaited(const machine *m);

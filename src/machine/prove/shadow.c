@@ -11,12 +11,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Operations of one name (of a product: one form), kind and phase. seen, before: number in this and the last step. */
+/* Operations of one name (products: of one form), kind and phase. count, last_count: in this and in the last step. */
 typedef struct {
     op_kind kind;
     phase phase;
     char name[OP_TEXT];
-    int64_t seen, before;
+    int64_t count, last_count;
     bool product;
 } candidate;
 
@@ -25,9 +25,9 @@ struct shadow {
     op_home home;
     char files[64];
     candidate *list;
-    int candidates, room;
+    int candidates, capacity;
     int64_t step;
-    shadow_part part;          /* part of the present operation that is compared, as the machine's tensors */
+    shadow_part part;          /* part of the present operation that is compared, in memory of the machine */
     op_copy before, reference; /* inputs; results of the host */
     bool product;              /* the present operation is a product that is checked whole */
     void *product_before;
@@ -49,8 +49,8 @@ void shadow_step(shadow *s, int64_t step)
 {
     s->step = step;
     for (int i = 0; i < s->candidates; i++) {
-        s->list[i].before = s->list[i].seen;
-        s->list[i].seen = 0;
+        s->list[i].last_count = s->list[i].count;
+        s->list[i].count = 0;
     }
 }
 
@@ -87,19 +87,19 @@ static candidate *candidate_of(shadow *s, const op *o)
     for (int i = 0; i < s->candidates; i++)
         if (strcmp(s->list[i].name, new.name) == 0 && s->list[i].kind == new.kind && s->list[i].phase == new.phase)
             return &s->list[i];
-    if (s->candidates == s->room)
-        s->list = reallocate(s->list, s->room = 2 * s->room + 64, sizeof *s->list, "the names of operations");
+    if (s->candidates == s->capacity)
+        s->list = reallocate(s->list, s->capacity = 2 * s->capacity + 64, sizeof *s->list, "the names of operations");
     s->list[s->candidates] = new;
     return &s->list[s->candidates++];
 }
 
-/* Returns the index of the operation to take in this step. It depends only on name and step, so that all runs take the
- * same ones. A product is checked whole and only once, in the first step that has it. */
-static int64_t chosen(const shadow *s, const candidate *c)
+/* Returns the index of the operation to compare in this step. It depends only on name and step, so that it is the same
+ * in all runs. A product is checked whole and only once, in the first step that has it. */
+static int64_t index_to_take(const shadow *s, const candidate *c)
 {
-    if (c->product) return c->before ? -1 : 0;
+    if (c->product) return c->last_count ? -1 : 0;
     philox_block counter = { { fnv1a(c->name), (uint32_t)c->kind, (uint32_t)c->phase, (uint32_t)s->step } };
-    return c->before ? philox4x32(counter, 0, 4).word[0] % c->before : 0;
+    return c->last_count ? philox4x32(counter, 0, 4).word[0] % c->last_count : 0;
 }
 
 bool shadow_wants(shadow *s, const op *o)
@@ -107,7 +107,7 @@ bool shadow_wants(shadow *s, const op *o)
     if (s->mode == SHADOW_OFF || op_is_transfer(o->kind) || o->operands == 0) return false;
     if (s->mode == SHADOW_FULL) return true;
     candidate *c = candidate_of(s, o);
-    return c->seen++ == chosen(s, c);
+    return c->count++ == index_to_take(s, c);
 }
 
 static void copy_bytes(void *from, void *to, tensor t) { memcpy(to, t.data, tensor_span(&t)); }
@@ -136,7 +136,7 @@ void shadow_before(shadow *s, const op *o, tensor_reader *read, void *from)
     if (s->part.op.operands) run_on_host(&s->reference.op);
 }
 
-/* An element, and its bits: a double cannot hold all 64-bit integers. */
+/* An element and its bits, because a double cannot hold all 64-bit integers. */
 typedef struct {
     double value;
     uint64_t bits;
@@ -160,11 +160,11 @@ static double largest_of(const tensor *t)
 shadow_limit shadow_limit_of(const op *o, const op_home *home, int which)
 {
     op_limit *limit = op_rules[o->kind].limit;
-    bool itself = !home->cuda && !home->part;
-    return limit && !itself ? limit(o, home, which) : (shadow_limit){ .exact = true };
+    bool same_code = !home->cuda && !home->part;
+    return limit && !same_code ? limit(o, home, which) : (shadow_limit){ .exact = true };
 }
 
-/* Returns the error in units of its limit; infinite if none is allowed. added: value that was added to a product. */
+/* Returns the error in units of its limit; infinity if no error is allowed. added: as from added_to. */
 static double ratio_of(element x, element want, shadow_limit limit, double largest, double added)
 {
     double error = fabs(x.value - want.value), units = fmax(fabs(x.value), fabs(want.value));
@@ -183,7 +183,7 @@ typedef struct {
     double got, want;
 } finding;
 
-/* Returns the value that was added to element k of a product: of the previous matrix, or of the bias. */
+/* Returns what was added to element k of a product: the previous element, or the bias. */
 static double added_to(const shadow *s, int64_t k)
 {
     const op *o = &s->before.op;
@@ -210,7 +210,7 @@ static finding compare_operand(shadow *s, int i, void *got)
     return worst;
 }
 
-/* Uses the first name that no file has. */
+/* Writes a new file, with the first free name. */
 static void write_mismatch(shadow *s)
 {
     enum { FILES = 100 };
@@ -227,7 +227,7 @@ static void write_mismatch(shadow *s)
     r->file[0] = 0;
 }
 
-static void keep_mismatch(shadow *s, const op *o, const finding *f)
+static void record_mismatch(shadow *s, const op *o, const finding *f)
 {
     char what[OP_TEXT];
     shadow_report *r = &s->report;
@@ -239,7 +239,7 @@ static void keep_mismatch(shadow *s, const op *o, const finding *f)
     if (s->files[0]) write_mismatch(s);
 }
 
-static void keep(shadow *s, const op *o, const finding *f)
+static void record(shadow *s, const op *o, const finding *f)
 {
     shadow_report *r = &s->report;
     r->operations++;
@@ -247,7 +247,7 @@ static void keep(shadow *s, const op *o, const finding *f)
         r->worst = f->ratio;
         op_describe(o, r->worst_operation, sizeof r->worst_operation);
     }
-    if (!(f->ratio <= 1.0)) keep_mismatch(s, o, f);
+    if (!(f->ratio <= 1.0)) record_mismatch(s, o, f);
 }
 
 /* Returns an operand from the machine in the layout of the reference. The caller frees it. */
@@ -260,7 +260,7 @@ static void *result_of(const shadow *s, int i, tensor_reader *read, void *from)
     return like.data;
 }
 
-static void keep_product(shadow *s, const op *o, tensor_reader *read, void *from)
+static void record_product(shadow *s, const op *o, tensor_reader *read, void *from)
 {
     shadow_report *r = &s->report;
     product_finding f = product_compare(&(checked_product){ o, s->home, s->product_before, s->draws++, read, from });
@@ -276,7 +276,7 @@ static void keep_product(shadow *s, const op *o, tensor_reader *read, void *from
 void shadow_after(shadow *s, const op *o, tensor_reader *read, void *from)
 {
     if (s->product) {
-        keep_product(s, o, read, from);
+        record_product(s, o, read, from);
         return;
     }
     finding worst = { .ratio = 0.0 };
@@ -287,7 +287,7 @@ void shadow_after(shadow *s, const op *o, tensor_reader *read, void *from)
         if (f.ratio > worst.ratio) worst = f;
         free(got);
     }
-    if (s->part.op.operands) keep(s, o, &worst);
+    if (s->part.op.operands) record(s, o, &worst);
     else if (!s->report.left_out++) op_describe(o, s->report.first_left_out, sizeof s->report.first_left_out);
     op_copy_free(&s->before);
     op_copy_free(&s->reference);

@@ -1,4 +1,4 @@
-/* Parts of operations, cut along the axes that the rule of their kind samples. */
+/* Parts of operations, cut along the sampled axes of the rule of their kind. */
 #include "base/random.h"
 #include "machine/prove/shadow.h"
 #include <string.h>
@@ -24,7 +24,7 @@ static int dim_of(const op *o, int which, char axis)
     return axes[0] == '*' ? t->dims - (int)strlen(at) : (int)(at - axes);
 }
 
-/* Flattens operands whose axis is all elements. Returns false and changes nothing if one has gaps. */
+/* Makes operands with the axis ALL_ELEMENTS one-dimensional. Returns false and changes nothing if one has gaps. */
 static bool flatten(op *o)
 {
     for (int i = 0; i < o->operands; i++)
@@ -34,7 +34,7 @@ static bool flatten(op *o)
     return true;
 }
 
-/* Cuts the same part from all operands with the axis, perhaps in multiples; cuts nothing if lengths do not match. */
+/* Cuts the same part from all operands with the axis. Cuts nothing unless all lengths are multiples of the shortest. */
 static void cut(op *o, axis_sample sample, uint32_t *draws)
 {
     int64_t n = INT64_MAX;
@@ -71,12 +71,12 @@ static double elements_bytes(const op *o)
     return bytes;
 }
 
-static bool counts_a_sampled_axis(const op *o, int which)
+static bool has_sampled_axis(const op *o, int which)
 {
-    bool counts = false;
+    bool has = false;
     for (const axis_sample *a = op_rules[o->kind].sample; a < op_rules[o->kind].sample + RULE_AXES; a++)
-        counts = counts || (a->axis && dim_of(o, which, a->axis) >= 0);
-    return counts;
+        has = has || (a->axis && dim_of(o, which, a->axis) >= 0);
+    return has;
 }
 
 shadow_part shadow_part_of(const op *o, uint32_t *draws)
@@ -85,7 +85,7 @@ shadow_part shadow_part_of(const op *o, uint32_t *draws)
     const axis_sample *sample = op_rules[o->kind].sample;
     for (int a = 0; a < RULE_AXES && sample[a].axis; a++) cut(&p.op, sample[a], draws);
     bool whole = elements_bytes(&p.op) == elements_bytes(o);
-    for (int i = 0; i < o->operands; i++) p.compared[i] = p.compared[i] && (whole || counts_a_sampled_axis(o, i));
+    for (int i = 0; i < o->operands; i++) p.compared[i] = p.compared[i] && (whole || has_sampled_axis(o, i));
     if (!sample[0].axis && elements_bytes(o) > WHOLE_BYTES) p.op.operands = 0;
     return p;
 }

@@ -11,7 +11,7 @@ bool machine_shares_devices(void) { return devices_are_shared; }
 void machine_repeat_bits(bool yes) { bits_repeat = yes; }
 bool machine_repeats_bits(void) { return bits_repeat; }
 void machine_set_blocks(transfer_blocks of_communicators) { blocks = of_communicators; }
-/* Uses one block each if ranks share a GPU: they wait for each other's time slices and should need little in one. */
+/* Ranks that share a GPU run in turns (time slices). Transfers of one block need little of a turn. */
 transfer_blocks machine_blocks(void) { return devices_are_shared ? (transfer_blocks){ 1, 1, 1 } : blocks; }
 
 void backend_check_scratch(const op *o, size_t needed, size_t given)
@@ -21,7 +21,7 @@ void backend_check_scratch(const op *o, size_t needed, size_t given)
         FAIL("%s needs %zu bytes of scratch, its queue has %zu", op_describe(o, what, sizeof what), needed, given);
 }
 
-void backend_fail_never(const op *o, const dependency *w)
+void backend_fail_deadlock(const op *o, const dependency *w)
 {
     char what[OP_TEXT];
     FAIL("%s waits for operation %llu of queue %d, which can never complete", op_describe(o, what, sizeof what),

@@ -7,7 +7,7 @@
 #include "machine/queue/submissions.h"
 #include "machine/sample/sampler.h"
 
-/* An operation that is handed to a backend, which copies what it keeps. serial: its number in the queue, from 1. */
+/* An operation for a backend, which copies what it keeps. serial: its number in the queue, from 1. */
 typedef struct {
     int queue;
     uint64_t serial;
@@ -19,12 +19,12 @@ typedef struct {
     bool yields; /* operations of this queue yield to those of other queues */
 } submission;
 
-/* kind.h describes the functions of the process, machine.h those of a machine. NULL: there is nothing to do. */
+/* The functions of kind.h and machine.h are described there. NULL: there is nothing to do. */
 typedef struct backend backend;
 struct backend {
     /* ---- functions of the process ---- */
     void (*environment)(void);
-    bool (*suits)(bool links, char *why, size_t length);
+    bool (*supports_ranks)(bool links, char *why, size_t length);
     bool (*usable)(char *why, size_t length);
     const char *(*library)(char *text, size_t length);
     const char *(*engines)(char *text, size_t length);
@@ -36,7 +36,7 @@ struct backend {
     void *(*take)(size_t bytes);
     void *(*window)(size_t bytes, group *const *of, int groups, group *all);
     void (*window_reserve)(size_t bytes);
-    bool (*window_moves)(const group *g);
+    bool (*window_serves)(const group *g);
     void (*give_back)(void *memory);
     void (*clear)(void *memory, int byte, size_t bytes); /* synchronizes */
     void (*occupy)(bool start);
@@ -44,12 +44,12 @@ struct backend {
     void (*connect)(group *g, const char *name, int color, int key);
     void (*disconnect)(const char *name);
 
-    /* Returns the bytes of scratch that the operation needs with these settings. Needs no device. NULL: unknown. */
+    /* Returns the bytes of scratch that the operation needs with these settings, without a device. NULL: unknown. */
     size_t (*scratch_of)(const machine_tuning *t, const op *o);
     /* Runs a computing operation at once, on host memory, without a machine. NULL: not supported. */
     void (*compute)(const op *o, void *scratch);
 
-    /* ---- functions of a machine; they enter completed operations in the history ---- */
+    /* ---- functions of a machine; they record completed operations in its history ---- */
     void *(*open)(const machine_options *options, history *h);
     void (*close)(void *state);
     void (*tune)(void *state, const preparation *p, void *memory, size_t bytes);
@@ -63,10 +63,10 @@ struct backend {
 };
 
 const backend *host_backend(void);
-const backend *cuda_backend(void); /* if CUDA is not built, it is not usable (machine/cuda/cuda_absent.c) */
+const backend *cuda_backend(void); /* never usable in a build without CUDA (machine/cuda/cuda_absent.c) */
 const backend *paper_backend(void);
 const backend *backend_of(machine_kind kind);
 
-/* End the program: the first if needed > given, the second because the operation can never begin. */
-void backend_check_scratch(const op *o, size_t needed, size_t given);
-_Noreturn void backend_fail_never(const op *o, const dependency *w);
+void backend_check_scratch(const op *o, size_t needed, size_t given); /* ends the program if needed > given */
+/* Ends the program because the operation waits for one that can never complete. */
+_Noreturn void backend_fail_deadlock(const op *o, const dependency *w);

@@ -1,15 +1,15 @@
-/* The NVLink domains of the ranks. Process-wide state, because the devices belong to the process. */
+/* The NVLink domains of the ranks. They belong to the process, as the devices do. */
 #include "base/memory.h"
 #include "machine/queue/kind.h"
 #include "machine/world.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* [ranks of the world] lowest rank of each rank's domain; NULL before machine_meet. */
+/* [ranks of the world] lowest rank of each rank's domain; NULL before machine_find_domains. */
 static int *domain;
 
-/* Puts each node into the first domain with the same fabric. A node without a fabric is a domain. all: [ranks]. */
-static void find_domains(const machine_device *all)
+/* Puts each node into the first domain with the same fabric. A node without a fabric is its own domain. */
+static void fill_domains(const machine_device *all)
 {
     for (int rank = 0; rank < world_ranks(); rank++) {
         int first = world_node(rank), same = 0;
@@ -18,11 +18,11 @@ static void find_domains(const machine_device *all)
     }
 }
 
-void machine_meet(const machine_device *all)
+void machine_find_domains(const machine_device *all)
 {
     free(domain);
     domain = allocate(world_ranks(), sizeof *domain, "the NVLink domains of ranks");
-    if (all) find_domains(all);
+    if (all) fill_domains(all);
     world_broadcast(domain, (size_t)world_ranks() * sizeof *domain, 0);
 }
 

@@ -15,10 +15,10 @@ typedef struct {
     int writer_queue;
     visit reader[HAZARD_QUEUES]; /* last reader in each queue */
 } visits;
-/* A byte range and its visits. The list is a gap buffer: its free places lie at the last change, near the next. */
+/* A byte range and its visits. The list of ranges is a gap buffer: the next change is often near the last one. */
 typedef struct {
     uintptr_t begin, end;
-    visits *by;
+    visits *visits;
 } range;
 enum { VISITS_BLOCK = 256 };
 typedef struct visits_block {
@@ -29,10 +29,10 @@ typedef struct visits_block {
 struct hazard {
     vector_clock now[HAZARD_QUEUES];      /* operations that each queue's next operation follows */
     vector_clock *history[HAZARD_QUEUES]; /* [CLOCK_HISTORY] clocks of each queue, at serial % CLOCK_HISTORY */
-    range *ranges; /* sorted by address, disjoint; the free places lie before range number `gap` */
+    range *ranges;                        /* sorted by address, disjoint; the free places lie before range `gap` */
     int64_t count, capacity, gap;
-    visits **spare;
-    int64_t spares; /* spare: [capacity], the first `spares` are unused */
+    visits **spare; /* [capacity]; the first `spares` are unused */
+    int64_t spares;
     visits_block *blocks;
     hazard_report report;
 };
@@ -69,19 +69,19 @@ void hazard_report_add(hazard_report *to, const hazard_report *from)
 static void clock_merge(vector_clock *into, const vector_clock *other)
 {
     for (int i = 0; i < HAZARD_QUEUES; i++)
-        if (other->at[i] > into->at[i]) into->at[i] = other->at[i];
+        if (other->serial[i] > into->serial[i]) into->serial[i] = other->serial[i];
 }
 
 bool hazard_ordered(const hazard *h, int queue, int target, uint64_t serial)
 {
-    return serial <= h->now[queue].at[target];
+    return serial <= h->now[queue].serial[target];
 }
 
 vector_clock hazard_past(const hazard *h, int target, uint64_t serial)
 {
-    vector_clock past = { .at = { 0 } };
-    if (h->now[target].at[target] < serial + CLOCK_HISTORY) past = h->history[target][serial % CLOCK_HISTORY];
-    if (serial > past.at[target]) past.at[target] = serial;
+    vector_clock past = { .serial = { 0 } };
+    if (h->now[target].serial[target] < serial + CLOCK_HISTORY) past = h->history[target][serial % CLOCK_HISTORY];
+    if (serial > past.serial[target]) past.serial[target] = serial;
     return past;
 }
 
@@ -99,7 +99,7 @@ static void gap_move(hazard *h, int64_t to)
     h->gap = to;
 }
 
-/* Adds a block of visits, and a free place in the list for each of them. */
+/* Adds a block of visits, and as many free places to the list. */
 static void ranges_grow(hazard *h)
 {
     visits_block *b = allocate(1, sizeof *b, "visits of byte ranges");
@@ -120,13 +120,13 @@ static range *ranges_insert(hazard *h, int64_t i, uintptr_t begin, uintptr_t end
     h->count++;
     h->gap++;
     h->ranges[i] = (range){ begin, end, h->spare[--h->spares] };
-    *h->ranges[i].by = (visits){ 0 };
+    *h->ranges[i].visits = (visits){ 0 };
     return &h->ranges[i];
 }
 
 static void ranges_remove(hazard *h, int64_t first, int64_t count)
 {
-    for (int64_t i = first; i < first + count; i++) h->spare[h->spares++] = range_at(h, i)->by;
+    for (int64_t i = first; i < first + count; i++) h->spare[h->spares++] = range_at(h, i)->visits;
     gap_move(h, first);
     h->count -= count;
 }
@@ -149,11 +149,11 @@ static void ranges_split(hazard *h, uintptr_t address)
     int64_t i = ranges_find(h, address);
     if (i == h->count || range_at(h, i)->begin >= address) return;
     range *left = ranges_insert(h, i, range_at(h, i)->begin, address), *right = range_at(h, i + 1);
-    *left->by = *right->by;
+    *left->visits = *right->visits;
     right->begin = address;
 }
 
-/* Two operations can meet in many ranges; they give one sentence. */
+/* Reports two operations that meet in several ranges with one sentence. */
 static void report(hazard *h, const op *o, const visit *earlier)
 {
     hazard_report *r = &h->report;
@@ -169,13 +169,13 @@ static void report(hazard *h, const op *o, const visit *earlier)
     memcpy(r->sentence[r->sentences++], sentence, sizeof sentence);
 }
 
-static bool ordered(const vector_clock *known, int queue, const visit *v) { return v->serial <= known->at[queue]; }
+static bool ordered(const vector_clock *known, int queue, const visit *v) { return v->serial <= known->serial[queue]; }
 
 static void range_check(hazard *h, const range *r, const vector_clock *known, const op *o, bool writes)
 {
-    if (!ordered(known, r->by->writer_queue, &r->by->writer)) report(h, o, &r->by->writer);
+    if (!ordered(known, r->visits->writer_queue, &r->visits->writer)) report(h, o, &r->visits->writer);
     for (int i = 0; writes && i < HAZARD_QUEUES; i++)
-        if (!ordered(known, i, &r->by->reader[i])) report(h, o, &r->by->reader[i]);
+        if (!ordered(known, i, &r->visits->reader[i])) report(h, o, &r->visits->reader[i]);
 }
 
 /* Marks every range of [begin, end) as read. Adds ranges where there are none. */
@@ -186,7 +186,7 @@ static void ranges_read(hazard *h, uintptr_t begin, uintptr_t end, int queue, co
             uintptr_t stop = i == h->count || range_at(h, i)->begin > end ? end : range_at(h, i)->begin;
             ranges_insert(h, i, begin, stop);
         }
-        range_at(h, i)->by->reader[queue] = *v;
+        range_at(h, i)->visits->reader[queue] = *v;
         begin = range_at(h, i)->end;
     }
 }
@@ -201,7 +201,7 @@ static void ranges_write(hazard *h, uintptr_t begin, uintptr_t end, int queue, c
     range *written = range_at(h, first);
     written->begin = begin;
     written->end = end;
-    *written->by = (visits){ .writer = *v, .writer_queue = queue };
+    *written->visits = (visits){ .writer = *v, .writer_queue = queue };
 }
 
 static void operand_visit(hazard *h, const operand *x, int queue, const visit *v, const op *o)
@@ -218,7 +218,7 @@ static void operand_visit(hazard *h, const operand *x, int queue, const visit *v
 
 void hazard_submit(hazard *h, int queue, uint64_t serial, const op *o)
 {
-    h->now[queue].at[queue] = serial;
+    h->now[queue].serial[queue] = serial;
     h->history[queue][serial % CLOCK_HISTORY] = h->now[queue];
     visit v = { serial, o->kind, o->origin };
     for (int i = 0; i < o->operands; i++)

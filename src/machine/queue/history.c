@@ -25,7 +25,7 @@ static double *end_of(const history *h, int queue, uint64_t serial)
     return &h->end[(uint64_t)queue * h->kept + serial % h->kept];
 }
 
-/* Allocates all rows at once: the kernel provides memory for a zeroed row only when it is written. */
+/* Allocates the rows of all steps: the kernel provides memory for a row of zeros only when it is written. */
 void history_keep_steps(history *h, int64_t steps)
 {
     tally_step *step = allocate(steps, sizeof *step, "the seconds of steps");

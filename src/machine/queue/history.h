@@ -1,4 +1,4 @@
-/* The operations that a machine has completed, and when. The backend writes; marks, spans and the tally read. */
+/* The operations that a machine has completed, with their times. The backend writes it. */
 #pragma once
 #include "machine/queue/hazard.h"
 #include "machine/queue/kind.h"
@@ -28,12 +28,12 @@ typedef struct {
 
 void history_open(history *h, const machine_options *options, tally *t);
 void history_close(history *h);
-/* Records the completion of the queue's next operation: its time, its seconds, its span. Publishes the progress. */
+/* Records that the next operation of the span's queue is complete, and publishes the progress to the watch. */
 void history_complete(history *h, const span *s);
 void history_keep_steps(history *h, int64_t steps);
-/* Adds seconds in which nothing could run because a transfer of that step on that axis was not complete. */
+/* Adds seconds in which computing waited only for a transfer of that step on that axis. */
 void history_exposed(history *h, const char *axis, int64_t step, double seconds);
-/* Adds seconds of computing in which the processor of this rank ran other processes. */
+/* Adds seconds of computing in which the processor ran other processes. */
 void history_run_delay(history *h, int64_t step, double seconds);
 bool history_keeps(const history *h, int queue, uint64_t serial);
 /* Returns when that operation completed; 0 for serial 0. Ends the program unless history_keeps. */

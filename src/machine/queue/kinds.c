@@ -10,10 +10,10 @@ void machine_environment(void)
     if (b->environment) b->environment();
 }
 
-bool machine_suits(machine_kind kind, bool links, char *why, size_t length)
+bool machine_supports_ranks(machine_kind kind, bool links, char *why, size_t length)
 {
     const backend *b = backend_of(kind);
-    return !b->suits || b->suits(links, why, length);
+    return !b->supports_ranks || b->supports_ranks(links, why, length);
 }
 
 bool machine_built(machine_kind kind) { return backend_of(kind)->submit != NULL; }
@@ -56,10 +56,10 @@ void machine_window_reserve(machine_kind kind, size_t bytes)
     const backend *b = backend_of(kind);
     if (b->window_reserve) b->window_reserve(bytes);
 }
-bool machine_window_moves(machine_kind kind, const struct group *g)
+bool machine_window_serves(machine_kind kind, const struct group *g)
 {
     const backend *b = backend_of(kind);
-    return b->window_moves && b->window_moves(g);
+    return b->window_serves && b->window_serves(g);
 }
 void machine_memory_give_back(machine_kind kind, void *memory) { backend_of(kind)->give_back(memory); }
 void machine_memory_clear(machine_kind kind, void *memory, int byte, size_t bytes)

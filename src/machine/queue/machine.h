@@ -1,5 +1,5 @@
 /* queue/: machines and their queues. The operations of a queue run in order and can wait for marks of other queues.
- * They are checked, counted and handed to a backend. None of these calls is collective. */
+ * A machine checks and counts them and gives them to a backend. None of these calls is collective. */
 #pragma once
 #include "base/arena.h"
 #include "machine/queue/history.h"
@@ -31,27 +31,27 @@ void queue_follow(queue *q, const queue *other);
 /* Returns the mark of the last operation submitted to the queue. */
 mark queue_mark(const queue *q);
 machine *queue_machine(const queue *q);
-/* Lets operations of other queues go first where the machine can choose. Call it before the first operation. */
+/* Gives the queue the lowest priority. Call it before the first operation. */
 void queue_yield(queue *q);
 /* Sets the scratch memory of the queue's operations, owned by the caller. A machine on paper does not use it. */
 void queue_set_scratch(queue *q, void *memory, size_t bytes);
 
 /* Waits until the operation is complete. The trainer never waits inside a step. */
 void mark_sync(mark m);
-/* Returns when it completed (clock_seconds; on paper 0), after mark_sync. Only mark_history operations are kept. */
+/* Returns when it completed (clock_seconds; on paper 0). Call mark_sync first. Only the last operations are kept. */
 double mark_time(mark m);
 
 /* Sets the origin of the operations that follow and returns the previous one. */
 origin machine_origin(machine *m, origin where);
 origin machine_origin_now(const machine *m);
-/* Begins a step: sets the step of later operations and restarts the counts of waits and of planted faults. */
+/* Begins a step: sets the step of later operations and restarts the counts of waits and of the fault's operations. */
 void machine_step(machine *m, int64_t step);
 /* Waits for all operations, then starts or stops the profiler that is attached to the process, if any. */
 void machine_profile(machine *m, bool on);
 
 /* Returns the notes of a machine on paper and starts new ones. The caller frees them (preparation_free). */
 preparation machine_prepared(machine *m);
-/* Tries kernels for the operations to come, in unused memory, and chooses. Call it before the first operation. */
+/* Tries kernels for the noted operations in unused memory, and chooses. Call it before the first operation. */
 void machine_tune(machine *m, const preparation *p, void *memory, size_t bytes);
 
 /* Copies from the caller to the machine. Synchronizes: use it only in set-up and after a step. */
@@ -64,10 +64,10 @@ tensor machine_view(machine *m, tensor t);
 void machine_view_store(machine *m, tensor t, const tensor *view);
 void machine_view_end(machine *m, tensor *view);
 
-/* Returns the number of waits since machine_step that ordered something, including those that a fault left out. */
+/* Returns the number of waits since machine_step, without redundant ones, with those that a fault left out. */
 int64_t machine_waits(const machine *m);
 const hazard_report *machine_hazards(const machine *m);           /* count and first sentences */
-void machine_add_hazards(machine *m, const hazard_report *found); /* of a machine that this one replaces */
+void machine_add_hazards(machine *m, const hazard_report *found); /* of a replaced machine */
 tally *machine_tally(machine *m);
 /* Returns the last span_capacity operations that ran, in no particular order; valid until more run. */
 const span *machine_spans(const machine *m, int64_t *count);

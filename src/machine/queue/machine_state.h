@@ -3,7 +3,7 @@
 #include "machine/queue/backend.h"
 #include "machine/queue/machine.h"
 
-/* A wait of the next operation. past is copied when the wait is requested, because the checker may forget it later. */
+/* A wait of the next operation. past: copied when the wait is requested, because the checker may forget it later. */
 typedef struct {
     mark mark;
     vector_clock past;
@@ -20,12 +20,12 @@ struct queue {
     awaited pending[HAZARD_QUEUES];
     int pendings; /* at most one for each other queue: the latest */
     dependency wait[HAZARD_QUEUES];
-    int waits; /* waits of the next operation that order something */
+    int waits; /* waits of the next operation, without redundant ones */
 };
 
 /* Functions of machine/prove/ that op_submit calls. state: machine.proving. */
 typedef struct {
-    /* Returns whether the operation leaves out a wait. wait: its number in the step, from 0. */
+    /* Returns whether the operation leaves out wait number `wait` of the step, from 0. */
     bool (*leaves_out)(void *state, const op *o, int64_t wait);
     /* Submits the operation in place of submit_run, with proofs before and after it. */
     void (*run)(void *state, queue *q, op *o);
@@ -48,7 +48,7 @@ struct machine {
     void *proving;
 };
 
-/* Counts and checks one operation and hands it to the backend. It waits for queue.wait, which is then empty. */
+/* Counts and checks an operation, and gives it to the backend with the waits queue.wait, which are then removed. */
 mark submit_run(queue *q, const op *o);
-/* Gives a transfer the next number of its group. All ranks number alike, including transfers that a fault strikes. */
+/* Gives a transfer the next number of its group. A transfer that a fault strikes has one, too: all ranks agree. */
 void submit_number(op *o);

@@ -10,8 +10,8 @@ typedef struct {
     uint64_t serial;
 } dependency;
 
-/* A distinct piece of work: submissions with the same note, group, phase and name take the same time. note: index in
- * preparation.note; group: index in submissions.group, -1 if it is not a transfer. */
+/* Submissions that take the same time: they have the same note, group, phase and name. note: index in preparation.note;
+ * group: index in submissions.group, -1 if it is not a transfer. */
 typedef struct {
     int note, group;
     phase phase;
@@ -35,6 +35,6 @@ typedef struct submissions {
     group *group;
     int64_t length, capacity, waits, wait_capacity;
     int items, groups;
-    int64_t of_queue[HAZARD_QUEUES];
+    int64_t in_queue[HAZARD_QUEUES];
     bool yields[HAZARD_QUEUES];
 } submissions;

@@ -1,4 +1,4 @@
-/* The dispatcher: numbers, counts and checks every operation, then hands it to the backend. */
+/* Submission: numbers, counts and checks every operation, then gives it to the backend. */
 #include "base/clock.h"
 #include "machine/op/activity.h"
 #include "machine/queue/machine_state.h"
@@ -32,7 +32,7 @@ void queue_follow(queue *q, const queue *other)
     for (int i = 0; i < other->pendings; i++) await(q, &other->pending[i]);
 }
 
-/* Gives the operation those pending waits that order something and counts them. The prover may leave one out. */
+/* Gives the operation its pending waits, except redundant ones, and counts them. The prover may leave one out. */
 static void collect_waits(queue *q, const op *o)
 {
     machine *m = q->machine;

@@ -1,11 +1,11 @@
-/* Submission of operations that fillers made. */
+/* Submission of operations as the constructors of machine/op/ return them. */
 #pragma once
 #include "base/fail.h"
 #include "machine/op/fabric.h"
 #include "machine/op/kernels.h"
 #include "machine/queue/machine.h"
 
-/* Submits the operation under that name, which must outlive the queue. Ends the program if op.lacks is set. */
+/* Submits the operation under that name, which must outlive the queue. Ends the program if the operation is invalid. */
 static inline mark submit(queue *q, const char *name, op o)
 {
     char text[OP_TEXT];

@@ -25,7 +25,7 @@ int tally_axis_of(tally *t, const char *axis)
     return t->axes - 1;
 }
 
-/* If there are too many rows, the last one takes the rest. */
+/* Returns the row, which is added if it is new; the last row if there is no more space. */
 static tally_transfer *transfer_row(tally *t, const char *axis, op_kind kind)
 {
     char name[TALLY_NAME];

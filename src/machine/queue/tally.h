@@ -1,4 +1,4 @@
-/* Counts and seconds of operations. Counts are taken at submission, equal on all machines; seconds at execution. */
+/* Counts and seconds of operations. Counts are taken at submission, the same on every machine; seconds at execution. */
 #pragma once
 #include "machine/op/op.h"
 
@@ -8,19 +8,18 @@ typedef struct {
     double flops, bytes, seconds;
 } tally_row;
 /* Transfers on one axis. bytes: of the operands. sent: the least bytes that leave this rank: on a ring of g ranks
- * (g-1)/g of the whole for a gather or scatter, twice that for an all-reduce (Thakur, Rabenseifner, Gropp 2005); all
- * that an exchange sends. */
+ * (g-1)/g of the whole for a gather or scatter, and twice that for an all-reduce (Thakur, Rabenseifner, Gropp 2005). */
 typedef struct {
     const char *axis;
     int64_t messages;
     double bytes, sent;
     double exposed_seconds, seconds; /* seconds: of execution, including the wait for other ranks */
-    /* World rank of the first member of the group; -1 without collectives. If groups contain one another, of the
-     * largest: gradients of experts are summed within data x context. */
+    /* World rank of the first member of the largest group with collectives; -1 if none. Gradients of experts are summed
+     * in a part of data x context. */
     int first;
 } tally_axis;
-/* One kind of transfer on one axis, for example "tensor all_gather". bytes: the least in one direction of this rank's
- * link. seconds: of execution, including the wait for other ranks. */
+/* One kind of transfer on one axis, for example "tensor all_gather". bytes: the least in the busier direction of this
+ * rank's link. seconds: of execution, including the wait for other ranks. */
 typedef struct {
     char name[TALLY_NAME];
     int64_t messages;
@@ -32,13 +31,13 @@ typedef struct {
     tally_axis axis[TALLY_AXES];
     tally_transfer transfer[TALLY_TRANSFERS];
     int axes, transfers;
-    size_t sum_bytes;        /* for copies of sums over ranks (tally_sum_bytes), including those that a fault drops */
-    double beside_seconds;   /* part of phase_seconds: operations next to the compute queue of a GPU */
-    double idle_seconds;     /* neither computing nor exposed (bench/facts/facts.c) */
-    double run_seconds;      /* the host ran operations or polled for them, idle and exposed included */
-    double dispatch_seconds; /* op_submit with the hazard checker, without run_seconds */
+    size_t sum_bytes;          /* of tally_sum_bytes, including sums that a fault drops */
+    double concurrent_seconds; /* part of phase_seconds: outside the compute queue of a GPU */
+    double idle_seconds;       /* neither computing nor exposed (set by bench/facts/facts.c) */
+    double run_seconds;        /* the host ran operations or polled for them, idle and exposed included */
+    double dispatch_seconds;   /* op_submit with the hazard checker, without run_seconds */
 } tally;
-/* The seconds of one step on this rank, by the origin of the operations. Axes have the same indices as in the tally. */
+/* The seconds of one step on this rank. Axes have the same indices as in the tally. */
 typedef struct {
     double computing; /* execution of computing operations */
     double run_delay; /* part of computing in which the processor ran other processes, if known */
@@ -47,10 +46,10 @@ typedef struct {
 } tally_step;
 
 void tally_clear(tally *t);
-/* Begins a measured window: sets all to zero. The axes keep their indices, which tally_step uses, too. */
+/* Sets all to zero, but keeps the indices of axes, which tally_step uses, too. */
 void tally_begin(tally *t);
 void tally_submit(tally *t, const op *o);
-/* Returns the bytes of copies of the operand and the result of a sum over ranks; 0 for other operations. */
+/* Returns the bytes that copies of operand and result of a sum over ranks need; 0 for other operations. */
 size_t tally_sum_bytes(const op *o);
 /* Return the total over all kinds. */
 int64_t tally_operations(const tally *t);

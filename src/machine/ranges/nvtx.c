@@ -1,12 +1,12 @@
-/* Ranges by header-only NVTX 3, which loads the tool that the environment names. */
+/* Ranges with NVTX 3, a library of headers that loads the tool that the environment names. */
 #include "base/memory.h"
 #include "machine/ranges/ranges.h"
 #include <nvtx3/nvToolsExt.h>
 #include <stdio.h>
 #include <string.h>
 
-/* A range as it is shown: "matmul qkv", "forward chunk 1", "layer 17"; payload: a step or microbatch. word: always the
- * same pointer for the same word. name can be empty; number, payload: -1 if none. */
+/* A range as it is shown: "matmul qkv", "forward chunk 1", "layer 17"; payload: a step or microbatch. Equal words
+ * have the same pointer. name: can be empty; number, payload: -1 if none. */
 typedef struct {
     const char *word, *name;
     int number;
@@ -15,14 +15,14 @@ typedef struct {
 
 /* A registered text, in the list for the hash of its word. */
 typedef struct label {
-    range of;
+    range range;
     nvtxStringHandle_t handle;
     struct label *next;
 } label;
 
-enum { LISTS = 256, DEEPEST = 4 };
+enum { LISTS = 256, MAX_DEPTH = 4 };
 static label *labels[LISTS];
-static range shown[DEEPEST]; /* open ranges, from the outermost */
+static range stack[MAX_DEPTH]; /* open ranges, from the outermost */
 static int depth;
 static nvtxDomainHandle_t domain; /* NULL: no tool listens */
 
@@ -34,11 +34,11 @@ static bool same_text(const range *a, const range *b)
 static nvtxStringHandle_t label_of(const range *r)
 {
     label **at = &labels[(uintptr_t)r->word / 4 % LISTS];
-    while (*at && !same_text(&(*at)->of, r)) at = &(*at)->next;
+    while (*at && !same_text(&(*at)->range, r)) at = &(*at)->next;
     if (*at) return (*at)->handle;
     char text[128];
-    const char *form = r->number >= 0 ? (r->name[0] ? "%s %s %d" : "%s%s %d") : r->name[0] ? "%s %s" : "%s";
-    snprintf(text, sizeof text, form, r->word, r->name, r->number);
+    const char *format = r->number >= 0 ? (r->name[0] ? "%s %s %d" : "%s%s %d") : r->name[0] ? "%s %s" : "%s";
+    snprintf(text, sizeof text, format, r->word, r->name, r->number);
     *at = allocate(1, sizeof **at, "the name of a range");
     **at = (label){ { r->word, strdup(r->name), r->number, -1 }, nvtxDomainRegisterStringA(domain, text), NULL };
     return (*at)->handle;
@@ -52,43 +52,44 @@ static nvtxEventAttributes_t event_of(const range *r)
     return e;
 }
 
-/* Writes the ranges of an operation, outermost first. Returns their number, 0 if there is no tool. Loads the tool. */
-static int ranges_of(const op *o, range to[DEEPEST])
+/* Writes the ranges of an operation, outermost first. Returns their number, 0 without a tool. */
+static int ranges_of(const op *o, range to[MAX_DEPTH])
 {
-    static bool asked;
+    static bool created;
     const origin *at = &o->origin;
-    int around = at->step < 0 ? 0 : at->layer < 0 ? 2 : 3;
-    if (!asked) asked = true, domain = nvtxDomainCreateA("xgsw");
+    int outer = at->step < 0 ? 0 : at->layer < 0 ? 2 : 3;
+    if (!created) created = true, domain = nvtxDomainCreateA("xgsw");
     if (!domain) return 0;
     to[0] = (range){ "step", "", -1, at->step };
     to[1] = (range){ phase_name(at->phase), at->chunk < 0 ? "" : "chunk", at->chunk, at->microbatch };
     to[2] = (range){ "layer", "", at->layer, -1 };
-    to[around] = (range){ op_kind_name(o->kind), at->name ? at->name : "", -1, -1 };
-    return around + 1;
+    to[outer] = (range){ op_kind_name(o->kind), at->name ? at->name : "", -1, -1 };
+    return outer + 1;
 }
 
-static void close_to(int kept)
+static void close_above(int kept)
 {
     for (; depth > kept; depth--) nvtxDomainRangePop(domain);
 }
 
 void ranges_open(const op *o, bool on_paper)
 {
-    range own[DEEPEST];
-    int kept = 0, count = ranges_of(o, own);
-    for (int i = 0; on_paper && i < count; i++) label_of(&own[i]);
+    range wanted[MAX_DEPTH];
+    int kept = 0, count = ranges_of(o, wanted);
+    for (int i = 0; on_paper && i < count; i++) label_of(&wanted[i]);
     if (on_paper) return;
-    while (kept < depth && same_text(&own[kept], &shown[kept]) && own[kept].payload == shown[kept].payload) kept++;
-    close_to(kept);
+    while (kept < depth && same_text(&wanted[kept], &stack[kept]) && wanted[kept].payload == stack[kept].payload)
+        kept++;
+    close_above(kept);
     for (; depth < count; depth++) {
-        nvtxEventAttributes_t event = event_of(&own[depth]);
+        nvtxEventAttributes_t event = event_of(&wanted[depth]);
         nvtxDomainRangePushEx(domain, &event);
-        shown[depth] = own[depth];
+        stack[depth] = wanted[depth];
     }
 }
 
-void ranges_close(void) { close_to(depth > 0 ? depth - 1 : 0); }
-void ranges_leave(void) { close_to(0); }
+void ranges_close(void) { close_above(depth > 0 ? depth - 1 : 0); }
+void ranges_leave(void) { close_above(0); }
 
 static uint64_t begin(const range *r)
 {
@@ -98,10 +99,10 @@ static uint64_t begin(const range *r)
 
 uint64_t ranges_begin(const op *o)
 {
-    range own[DEEPEST];
-    int count = ranges_of(o, own);
-    if (count) own[count - 1].payload = o->origin.step;
-    return count ? begin(&own[count - 1]) : 0;
+    range wanted[MAX_DEPTH];
+    int count = ranges_of(o, wanted);
+    if (count) wanted[count - 1].payload = o->origin.step;
+    return count ? begin(&wanted[count - 1]) : 0;
 }
 
 void ranges_end(uint64_t begun)

@@ -3,18 +3,18 @@
 #include "base/memory.h"
 #include <stdio.h>
 
-const submitted *head_of(const actor *a, const lane *l) { return &a->given->work->order->list[l->head[l->at]]; }
+const submitted *head_of(const actor *a, const lane *l) { return &a->input->work->order->list[l->index[l->position]]; }
 
-static work_item item_of(const actor *a, const lane *l) { return a->given->work->order->item[head_of(a, l)->item]; }
+static work_item item_of(const actor *a, const lane *l) { return a->input->work->order->item[head_of(a, l)->item]; }
 
-const price *price_of(const actor *a, const lane *l) { return &a->given->price[head_of(a, l)->item]; }
+const price *price_of(const actor *a, const lane *l) { return &a->input->price[head_of(a, l)->item]; }
 
 bool is_transfer(const actor *a, const lane *l) { return item_of(a, l).group >= 0; }
 
-bool awaits_nothing(const actor *a, const lane *l)
+bool dependencies_complete(const actor *a, const lane *l)
 {
     const submitted *s = head_of(a, l);
-    const dependency *w = &a->given->work->order->wait[s->first_wait];
+    const dependency *w = &a->input->work->order->wait[s->first_wait];
     for (int i = 0; i < s->waits; i++)
         if (a->completed[w[i].queue] < w[i].serial) return false;
     return true;
@@ -35,26 +35,26 @@ int member_of(const meeting *m, int rank)
 
 /* ---- opening ---- */
 
-/* Lists the submissions of each lane in order, one lane after another. */
+/* Sorts the submissions by lane. */
 static void open_lanes(actor *a)
 {
-    const submissions *s = a->given->work->order;
+    const submissions *s = a->input->work->order;
     int64_t first[HAZARD_QUEUES + 1] = { 0 }, at[HAZARD_QUEUES];
-    for (int i = 0; i < HAZARD_QUEUES; i++) at[i] = first[i], first[i + 1] = first[i] + s->of_queue[i];
-    a->heads = allocate(s->length, sizeof *a->heads, "the queues of a rank on paper");
-    for (int64_t i = 0; i < s->length; i++) a->heads[at[s->list[i].queue]++] = (int32_t)i;
+    for (int i = 0; i < HAZARD_QUEUES; i++) at[i] = first[i], first[i + 1] = first[i] + s->in_queue[i];
+    a->index = allocate(s->length, sizeof *a->index, "the queues of a rank on paper");
+    for (int64_t i = 0; i < s->length; i++) a->index[at[s->list[i].queue]++] = (int32_t)i;
     for (int i = 0; i < HAZARD_QUEUES; i++)
         a->lane[i] =
-            (lane){ .head = a->heads + first[i], .length = s->of_queue[i], .stage = s->of_queue[i] ? WAITS : OVER };
+            (lane){ .index = a->index + first[i], .length = s->in_queue[i], .stage = s->in_queue[i] ? WAITS : OVER };
 }
 
-/* Joins the meeting that an earlier rank has made for the same group, or makes one. */
+/* Adds the rank to the meeting of its group, which the first rank makes. */
 static void join(timeline *t, int rank, int group_at)
 {
-    const group *g = &t->actor[rank].given->work->order->group[group_at];
+    const group *g = &t->actor[rank].input->work->order->group[group_at];
     int i = 0;
-    while (i < t->meetings && !group_same(t->meeting[i].of, g)) i++;
-    if (i == t->meetings) t->meeting[t->meetings++] = (meeting){ .of = g };
+    while (i < t->meetings && !group_same(t->meeting[i].group, g)) i++;
+    if (i == t->meetings) t->meeting[t->meetings++] = (meeting){ .group = g };
     t->meeting[i].rank[t->meeting[i].members++] = rank;
     t->actor[rank].meeting[group_at] = &t->meeting[i];
 }
@@ -73,7 +73,7 @@ void timeline_open(timeline *t, const timeline_rank *rank, int ranks, const time
     t->meeting = allocate(groups_of(rank, ranks), sizeof *t->meeting, "meetings on paper");
     for (int r = 0; r < ranks; r++) {
         int groups = rank[r].work->order->groups;
-        t->actor[r] = (actor){ .rank = r, .given = &rank[r], .ended = true };
+        t->actor[r] = (actor){ .rank = r, .input = &rank[r], .ended = true };
         t->actor[r].meeting = allocate(groups, sizeof(meeting *), "the groups of a rank on paper");
         open_lanes(&t->actor[r]);
         for (int i = 0; i < groups; i++) join(t, r, i);
@@ -83,14 +83,14 @@ void timeline_open(timeline *t, const timeline_rank *rank, int ranks, const time
 void timeline_close(timeline *t)
 {
     for (int r = 0; r < t->ranks; r++) {
-        free(t->actor[r].heads);
+        free(t->actor[r].index);
         free(t->actor[r].meeting);
     }
     free(t->actor);
     free(t->meeting);
 }
 
-/* ---- what is left ---- */
+/* ---- operations that can never run ---- */
 
 static void describe(const actor *a, const lane *l, char *text, size_t length)
 {

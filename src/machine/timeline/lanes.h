@@ -1,41 +1,40 @@
-/* The state of a timeline: ranks, their queues (lanes) and the transfers that they share (meetings). */
+/* The state of a timeline: ranks (actors), their queues (lanes) and the transfers that they share (meetings). */
 #pragma once
 #include "machine/timeline/priced.h"
 
-/* MET: a transfer whose peers have arrived and which waits for the thread of its rank. */
+/* The state of a lane's head. MEETS: a transfer waits for its peers; MET: it then waits for the thread of its rank. */
 typedef enum { OVER, WAITS, READY, MEETS, MET, RUNS } lane_stage;
 typedef struct meeting meeting;
 
-/* A queue of a rank. Its present operation (head) is list[head[at]] of the rank's submissions. */
+/* A queue of a rank. Its present operation, the head, is list[index[position]] of the rank's submissions. */
 typedef struct {
-    const int32_t *head;
-    int64_t at, length;
+    const int32_t *index;
+    int64_t position, length;
     lane_stage stage;
-    bool refused;           /* it found no free multiprocessors at this instant */
-    double begin, since;    /* begin of the head; begin of its present rate */
-    double left, rate, end; /* seconds alone that were left at `since`; rate; time of the end */
-    double stretch;         /* factor of the seconds, chosen at the begin */
-    meeting *meets;         /* its meeting while peers take part, or NULL */
+    bool refused;                /* it found too few free multiprocessors at this instant */
+    double begin, rate_begin;    /* begin of the head, and of its present rate */
+    double remaining, rate, end; /* remaining: seconds alone, at rate_begin */
+    double stretch;              /* factor of price.seconds, chosen at the begin */
+    meeting *meeting;            /* meeting of the head while it takes part; else NULL */
     double path[TIMELINE_TERMS];
 } lane;
 
 /* A rank that represents its pipeline stage. */
 typedef struct {
-    int rank, held, filled; /* multiprocessors that transfers hold; that the running product fills */
-    const timeline_rank *given;
-    int32_t *heads; /* the submissions of all lanes; owned */
+    int rank, held_by_transfers, filled_by_product; /* held, filled: multiprocessors */
+    const timeline_rank *input;
+    int32_t *index; /* lane.index of all lanes; owned */
     lane lane[HAZARD_QUEUES], *computing;
     uint64_t completed[HAZARD_QUEUES];
-    bool ended;        /* an operation ended at this instant */
-    bool changed;      /* the running operations changed at this instant */
-    double told;       /* time until which it computed or its exposed transfers were reported */
-    meeting **meeting; /* [groups]; owned */
+    bool ended, changed;    /* at this instant an operation ended; the set of running operations changed */
+    double accounted_until; /* until then it computed, or its exposed transfers were reported */
+    meeting **meeting;      /* [groups]; owned */
 } actor;
 
-/* A group with several ranks of the timeline. here: members whose transfer has arrived. */
+/* A group with several ranks of the timeline, where each transfer waits until all members have arrived. */
 struct meeting {
-    const group *of;
-    int members, here, rank[TIMELINE_RANKS];
+    const group *group;
+    int members, arrived, rank[TIMELINE_RANKS];
     lane *lane[TIMELINE_RANKS];
 };
 
@@ -55,6 +54,6 @@ bool timeline_over(const timeline *t, char *why, size_t length);
 const submitted *head_of(const actor *a, const lane *l);
 const price *price_of(const actor *a, const lane *l);
 bool is_transfer(const actor *a, const lane *l);
-bool awaits_nothing(const actor *a, const lane *l);
+bool dependencies_complete(const actor *a, const lane *l);
 meeting *meeting_of(const actor *a, const lane *l); /* NULL: no other rank of the timeline is in the group */
 int member_of(const meeting *m, int rank);

@@ -77,17 +77,17 @@ static void the_environment_is_looked_through(void **state)
 {
     char why[400] = "";
     machine_environment();
-    assert_true(machine_suits(MACHINE_CUDA, false, why, sizeof why));
+    assert_true(machine_supports_ranks(MACHINE_CUDA, false, why, sizeof why));
     assert_string_equal(getenv("NCCL_MAX_CTAS"), "");
     assert_string_equal(getenv("NCCL_RUNTIME_CONNECT"), "0");
     setenv("NCCL_ALGO", "Ring", 1);
-    assert_true(machine_suits(MACHINE_CUDA, false, why, sizeof why));
+    assert_true(machine_supports_ranks(MACHINE_CUDA, false, why, sizeof why));
     setenv("NCCL_MAX_CTAS", "4", 1);
     setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
     machine_environment();
-    assert_false(machine_suits(MACHINE_CUDA, false, why, sizeof why));
+    assert_false(machine_supports_ranks(MACHINE_CUDA, false, why, sizeof why));
     assert_non_null(strstr(why, ": unset NCCL_MAX_CTAS CUDA_LAUNCH_BLOCKING"));
-    assert_true(machine_suits(MACHINE_HOST, false, why, sizeof why));
+    assert_true(machine_supports_ranks(MACHINE_HOST, false, why, sizeof why));
 }
 
 int main(void)

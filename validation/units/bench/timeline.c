@@ -75,7 +75,7 @@ static double step_seconds(paper_case *c)
 {
     char why[1024] = "";
     double end[2] = { 0.0, 0.0 };
-    timeline_options o = { .ran = keep_end, .me = end };
+    timeline_options o = { .ran = keep_end, .context = end };
     for (int i = 0; i < c->ranks; i++) c->rank[i].work = &c->r[i].prepared;
     if (!timeline_run(c->rank, c->ranks, &o, why, sizeof why)) fail_msg("%s", why);
     return end[1] - end[0];
@@ -178,7 +178,7 @@ static void renumber(submissions *s, const int *to)
     const submissions old = *s;
     for (int64_t i = 0; i < s->length; i++) s->list[i].queue = (uint8_t)to[s->list[i].queue];
     for (int64_t i = 0; i < s->waits; i++) s->wait[i].queue = to[s->wait[i].queue];
-    for (int i = 0; i < HAZARD_QUEUES; i++) s->of_queue[to[i]] = old.of_queue[i], s->yields[to[i]] = old.yields[i];
+    for (int i = 0; i < HAZARD_QUEUES; i++) s->in_queue[to[i]] = old.in_queue[i], s->yields[to[i]] = old.yields[i];
 }
 
 /* Runs the same case with its ranks in this order. */

@@ -43,7 +43,8 @@ static tally on_the_timeline(const bench_case *c)
         rank[i] = (timeline_rank){ &r[i].prepared, calloc((size_t)r[i].prepared.order->items, sizeof(price)) };
     }
     counted n = { .work = rank[world_rank()].work };
-    if (!timeline_run(rank, RANKS, &(timeline_options){ .ran = count, .me = &n }, why, sizeof why)) FAIL("%s", why);
+    if (!timeline_run(rank, RANKS, &(timeline_options){ .ran = count, .context = &n }, why, sizeof why))
+        FAIL("%s", why);
     for (int i = 0; i < RANKS; i++) {
         free((void *)rank[i].price);
         measure_free(&r[i]);

@@ -71,7 +71,7 @@ static void what_chooses_the_kernel_is_kept(void **state)
     assert_true(c.home.cuda && c.home.deterministic && c.home.own_attention && c.home.part);
     assert_int_equal(c.home.transfer_multiprocessors, 12);
     assert_string_equal(c.op.origin.name, "a file");
-    assert_int_equal(c.place[0], 4);
+    assert_int_equal(c.offset[0], 4);
     assert_int_equal(c.twin[3], 0); /* the sum is in x's place */
     assert_ptr_equal(c.op.operand[3].tensor.data, c.op.operand[0].tensor.data);
     assert_int_equal(c.twin[4], -1);
