@@ -52,8 +52,8 @@ static void compare_bucket(comparison *c, const bucket *b)
     group *const groups[] = { b->sum, b->parts, b->holders };
     for (int i = 0; i < 3; i++) {
         if (!groups[i] || groups[i]->size == 1) continue;
-        bool sharded = groups[i] == b->parts && b->gathered_for_use;
-        compare_within(c, &(replicas){ b, groups[i], sharded ? DIGEST_GATHERED : DIGEST_HELD, BUCKET_DIGESTS });
+        bool parts = groups[i] == b->parts && b->gathered_for_use;
+        compare_within(c, &(replicas){ b, groups[i], parts ? DIGEST_GATHERED : DIGEST_HELD, BUCKET_DIGESTS });
     }
 }
 

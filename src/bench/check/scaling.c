@@ -29,11 +29,11 @@ run_scales scaling_of_run(const trainer *t, const bench_case *c)
 static void read_amaxes(const trainer *t, int32_t *amax, int64_t n)
 {
     tensor view = machine_view(t->machine, t->stage.work.fp8.history);
-    const int32_t *history = view.data;
+    const int32_t *rows = view.data;
     for (int64_t i = 0; i < n; i++) {
         amax[i] = 0;
         for (int64_t step = 0; step <= t->steps; step++)
-            if (history[step * n + i] > amax[i]) amax[i] = history[step * n + i];
+            if (rows[step * n + i] > amax[i]) amax[i] = rows[step * n + i];
     }
     machine_view_end(t->machine, &view);
 }

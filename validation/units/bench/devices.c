@@ -86,7 +86,7 @@ static void ranks_that_lie_alike_have_windows(void **state)
     c.backend = BACKEND_CUDA;
     for (int unlike = 0; unlike < 2; unlike++) {
         measure r = { .arena.used = world_rank() == last ? 200 : 100,
-                      .prepared.places = world_rank() == last && unlike ? 2 : 1 };
+                      .prepared.address_hash = world_rank() == last && unlike ? 2 : 1 };
         window_agree(&c, &r);
         assert_int_equal(r.window, world_ranks() == 1 || unlike ? 0 : 200);
     }
