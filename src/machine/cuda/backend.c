@@ -20,7 +20,7 @@ static const char *engines(char *text, size_t length)
 {
     char attention[512];
     int used = snprintf(text, length, "attention %s; products cuBLASLt, %d SMs left free\n",
-                        cuda_attention_engine(attention, sizeof attention), cuda_matmul_left());
+                        cuda_attention_engine(attention, sizeof attention), cuda_matmul_multiprocessors_left());
     if ((size_t)used + 32 <= length) cuda_matmul_algorithms(text + used, length - (size_t)used);
     return text;
 }
@@ -43,7 +43,7 @@ const backend *cuda_backend(void)
         .usable = cuda_device_usable,
         .library = cuda_versions,
         .engines = engines,
-        .transfers = cuda_window_words,
+        .transfers = cuda_window_text,
         .threads = threads,
         .device = device,
         .state = cuda_device_state,

@@ -1,4 +1,4 @@
-/* Launches each operation on its queue's stream at submission. An event after it shows its completion (poll.c). */
+/* Launches each operation on its queue's stream at submission, and then records an event (see poll.c). */
 #include "machine/cuda/executor.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -58,11 +58,11 @@ static int priority_of(const cuda_executor *e, const submission *first)
 static void open_queue(const cuda_executor *e, cuda_queue *q, const submission *first)
 {
     CUDA_CHECK(cudaStreamCreateWithPriority(&q->stream, cudaStreamNonBlocking, priority_of(e, first)));
-    q->beside = first->yields;
+    q->overlaps = first->yields;
     q->ring = allocate(QUEUE_OPS, sizeof *q->ring, "the operations of a queue");
 }
 
-/* Waits for the event of that operation, never for a later one of its queue: across ranks that could make a cycle. */
+/* Waits for exactly that operation's event. Waiting for a later one of its queue could make a cycle across ranks. */
 static void stream_wait(cuda_executor *e, const submission *s, entry *x, dependency on)
 {
     const cuda_queue *target = &e->queue[on.queue];
@@ -75,9 +75,9 @@ static void stream_wait(cuda_executor *e, const submission *s, entry *x, depende
 
 /* Collectives of groups that take turns wait for the one submitted before. NCCL's kernels occupy multiprocessors until
  * their peers arrive. If two start in different orders on two ranks, they may wait for each other forever. All ranks
- * submit them in the same order. Groups that are `apart` have their own thread blocks and need no order. Exchanges take
+ * submit them in the same order. Groups that are `apart` have separate thread blocks and need no order. Exchanges take
  * no turns: a receive is posted long before its sender arrives, and the sender may wait for an operation that would
- * queue after that receive. */
+ * have to wait for that receive. */
 static bool takes_turns(const op *o)
 {
     return op_is_transfer(o->kind) && o->kind != OP_EXCHANGE && !o->args.fabric.group->apart;
@@ -85,12 +85,12 @@ static bool takes_turns(const op *o)
 
 static void stream_wait_all(cuda_executor *e, const submission *s, entry *x)
 {
-    dependency before = e->collective;
+    dependency previous = e->last_collective;
     x->waits = 0;
     for (int i = 0; i < s->waits; i++) stream_wait(e, s, x, s->wait[i]);
     if (!takes_turns(s->op)) return;
-    if (before.serial && before.queue != s->queue) stream_wait(e, s, x, before);
-    e->collective = (dependency){ s->queue, s->serial };
+    if (previous.serial && previous.queue != s->queue) stream_wait(e, s, x, previous);
+    e->last_collective = (dependency){ s->queue, s->serial };
 }
 
 /* Fills scratch, and every tensor that a computing operation overwrites completely, with NaN. */

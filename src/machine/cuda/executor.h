@@ -1,4 +1,4 @@
-/* The CUDA executor (machine/queue/backend.h). A queue is a stream, a mark an event. submit waits if it is full. */
+/* The CUDA executor (machine/queue/backend.h). Queues are streams, marks are events. submit waits in a full queue. */
 #pragma once
 #include "machine/queue/backend.h"
 

@@ -4,20 +4,20 @@
 #include "machine/cuda/device/memory.h"
 #include "machine/queue/backend.h"
 
-/* A driver queues about 1000 entries of a stream, then a launch blocks unseen. An operation makes about 8 entries. */
+/* The driver holds about 1000 entries of a stream; then launches block. An operation makes about 8 entries. */
 enum { QUEUE_OPS = 128, QUEUE_WAITS = HAZARD_QUEUES + 1 };
 
-/* An operation that another one waits for. axis: the axis of its queue's last transfer; NULL if there was none. */
+/* An operation that another one waits for. axis: of the last transfer in its queue so far; NULL if there was none. */
 typedef struct {
     dependency on;
     const char *axis;
 } cuda_wait;
 
-/* The data that is kept of a launched operation. */
+/* A launched operation. */
 typedef struct {
     op_kind kind;
     origin origin;
-    activity watched; /* for the watch; only a transfer's group has a key */
+    activity watched; /* what the watch prints; only transfers have a key */
     const char *axis; /* as in cuda_wait */
     cuda_wait wait[QUEUE_WAITS];
     int waits;
@@ -29,9 +29,9 @@ typedef struct {
     entry *ring; /* [QUEUE_OPS], indexed by serial */
     uint64_t submitted;
     cudaStream_t stream;
-    const char *axis; /* axis of its last transfer, to which its other operations belong; NULL: none */
-    bool beside;      /* its operations overlap another queue's computation (weight gradients) */
-    double looked;    /* when its first pending operation was last seen incomplete */
+    const char *axis;     /* axis of its last transfer; NULL: none */
+    bool overlaps;        /* its operations overlap another queue's computation (weight gradients) */
+    double incomplete_at; /* time of the last poll that found its first pending operation incomplete */
 } cuda_queue;
 
 typedef struct {
@@ -41,7 +41,7 @@ typedef struct {
     device_clock *clock;
     staging *staging;
     int first_priority, last_priority; /* stream priorities; the smaller number runs first */
-    dependency collective;             /* the last one submitted; serial 0: none yet */
+    dependency last_collective;        /* serial 0: none yet */
 } cuda_executor;
 
 /* Returns the ring's entry of an operation. */

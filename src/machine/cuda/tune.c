@@ -9,7 +9,7 @@
 #include "machine/cuda/transfers/fabric.h"
 #include "machine/op/activity.h"
 
-/* Copies a noted operation to *o with addresses in the arena. Returns false if it was noted for another arena. */
+/* Copies a noted operation to *o with addresses in the arena. Returns false if this arena is too small for them. */
 static bool placed(const op *noted, void *memory, size_t bytes, op *o)
 {
     *o = *noted;
@@ -34,9 +34,9 @@ static void run_one(const op *noted, void *memory, size_t bytes, cudaStream_t st
     activity_progress();
 }
 
-/* Runs every noted operation once before the first step, one for each kind, formats and shapes, on an arena of zeros.
- * CUDA loads a kernel at its first launch, and loading waits for the device. During a step, a receive posted early may
- * occupy the device and wait for the very operation whose kernel is being loaded. */
+/* Runs every noted operation once on an arena of zeros, before the first step. CUDA loads a kernel at its first launch,
+ * and loading waits for the device. In a step that could be a deadlock: a receive posted early may occupy the device
+ * and wait for the operation whose kernel is being loaded. */
 static void rehearse(const preparation *p, void *memory, size_t bytes)
 {
     cudaStream_t stream;

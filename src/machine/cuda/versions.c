@@ -1,4 +1,4 @@
-/* Versions of libraries: as in the headers at build time, and as loaded. */
+/* Versions of libraries: those of the headers at build time, and those loaded. */
 #include "machine/cuda/versions.h"
 #include "machine/cuda/attention/attention_library.h"
 #include "machine/cuda/device/device.h"
@@ -9,40 +9,40 @@
 enum { CLAUSE = 160 };
 
 /* Writes "13.0" for 13000, or "none" for 0, the version of a missing driver. */
-static void cuda_words(char words[VERSION_TEXT], int version)
+static void write_cuda_version(char text[VERSION_TEXT], int version)
 {
-    if (version) snprintf(words, VERSION_TEXT, "%d.%d", version / 1000, version % 1000 / 10);
-    else snprintf(words, VERSION_TEXT, "none");
+    if (version) snprintf(text, VERSION_TEXT, "%d.%d", version / 1000, version % 1000 / 10);
+    else snprintf(text, VERSION_TEXT, "none");
 }
 
-static void say_cuda(char *text, size_t length)
+static void write_cuda(char *text, size_t length)
 {
     int runtime = 0, driver = 0;
-    char built[VERSION_TEXT], loaded[VERSION_TEXT], knows[VERSION_TEXT], code[64];
+    char built[VERSION_TEXT], loaded[VERSION_TEXT], supported[VERSION_TEXT], code[64];
     cudaRuntimeGetVersion(&runtime);
     cudaDriverGetVersion(&driver);
-    cuda_words(built, CUDART_VERSION);
-    cuda_words(loaded, runtime);
-    cuda_words(knows, driver);
-    snprintf(text, length, "CUDA %s for %s (loaded %s, driver's %s)", built, cuda_code_words(code, sizeof code), loaded,
-             knows);
+    write_cuda_version(built, CUDART_VERSION);
+    write_cuda_version(loaded, runtime);
+    write_cuda_version(supported, driver);
+    snprintf(text, length, "CUDA %s for %s (loaded %s, driver's %s)", built, cuda_code_text(code, sizeof code), loaded,
+             supported);
 }
 
 /* loaded: 0 if the library is not found. */
-static void say_library(char *text, size_t length, const char *name, int built, int loaded)
+static void write_library(char *text, size_t length, const char *name, int built, int loaded)
 {
-    char words[2][VERSION_TEXT];
-    snprintf(text, length, "%s %s (%s%s)", name, library_version_text(built, words[0]),
-             loaded ? "loaded " : "not found", loaded ? library_version_text(loaded, words[1]) : "");
+    char number[2][VERSION_TEXT];
+    snprintf(text, length, "%s %s (%s%s)", name, library_version_text(built, number[0]),
+             loaded ? "loaded " : "not found", loaded ? library_version_text(loaded, number[1]) : "");
 }
 
 const char *cuda_versions(char *text, size_t length)
 {
     char cuda[CLAUSE], products[CLAUSE], transfers[CLAUSE], attention[CLAUSE], why[CLAUSE];
-    say_cuda(cuda, sizeof cuda);
-    say_library(products, sizeof products, "cuBLASLt", CUBLAS_VERSION,
-                cublaslt_load(why, sizeof why) ? (int)cublasLtGetVersion() : 0);
-    say_library(transfers, sizeof transfers, "NCCL", NCCL_VERSION_CODE, nccl_version());
+    write_cuda(cuda, sizeof cuda);
+    write_library(products, sizeof products, "cuBLASLt", CUBLAS_VERSION,
+                  cublaslt_load(why, sizeof why) ? (int)cublasLtGetVersion() : 0);
+    write_library(transfers, sizeof transfers, "NCCL", NCCL_VERSION_CODE, nccl_version());
     snprintf(text, length, "%s, %s, %s, %s", cuda, products, transfers,
              library_attention_version(attention, sizeof attention));
     return text;

@@ -22,7 +22,7 @@ static jmp_buf ended;
 
 bool library_attention_takes(const cuda_call *c, bool backward) { return true; }
 size_t library_attention_scratch(const cuda_call *c, bool backward) { return 0; }
-void library_attention_on(int sms) {}
+void library_attention_limit_sms(int sms) {}
 void library_attention_note(const cuda_call *c, bool backward) {}
 void library_attention_tune(void) {}
 bool library_attention_run(const cuda_call *c, bool backward, const char **why)

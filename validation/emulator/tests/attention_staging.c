@@ -88,7 +88,7 @@ static void what_was_written_is_stored_or_added(void **state)
     expect_numbers(c.x[DV], DV, 1.0f);
 }
 
-static void forward_has_no_twins(void **state)
+static void forward_has_no_staging(void **state)
 {
     cuda_call c = call_open(KEYS);
     c.args.attention.causal = true;
@@ -120,7 +120,7 @@ static void get_values(float *to, tensor t)
 static void run_parts(const cuda_call *c, attention_parts *p)
 {
     for (int i = 0; i < p->parts; i++) {
-        p->part[i].scratch = attention_piece_at(c, p->end);
+        p->part[i].scratch = attention_scratch_at(c, p->end);
         p->part[i].scratch_bytes = SCRATCH_BYTES - p->end - 256;
         plain_attention_backward(&p->part[i]);
     }
@@ -162,7 +162,7 @@ static void parts_make_the_whole(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(what_was_written_is_stored_or_added),
-                                        cmocka_unit_test(forward_has_no_twins),
+                                        cmocka_unit_test(forward_has_no_staging),
                                         cmocka_unit_test(parts_make_the_whole) };
     world_start(&argc, &argv);
     device = machine_memory_take(MACHINE_CUDA, 1 << 16);

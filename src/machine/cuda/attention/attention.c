@@ -12,7 +12,7 @@
 
 enum { LIBRARY, TILED, PLAIN, ENGINES };
 
-/* The machine's settings, the engines that ran since it was opened, where the library failed, and why. */
+/* The settings, the engines that ran since the machine was opened, where the library failed, and why. */
 static struct {
     bool own, deterministic, forward[ENGINES], backward[ENGINES];
     bool opened, rehearsing, agreed, failed[2]; /* [backward] */
@@ -24,7 +24,7 @@ void cuda_attention_settings(const machine_tuning *t)
     state.own = t->own_attention;
     state.deterministic = t->deterministic;
     int left = t->transfer_multiprocessors;
-    library_attention_on(left ? cuda_multiprocessors() - left : 0);
+    library_attention_limit_sms(left ? cuda_multiprocessors() - left : 0);
 }
 
 void cuda_attention_open(const machine_tuning *t)
@@ -38,8 +38,8 @@ void cuda_attention_open(const machine_tuning *t)
     state.why[0] = 0;
 }
 
-/* In backward, cuDNN adds in varying order, so it may not run if results must be deterministic. */
-static bool library_may(const cuda_call *c, bool backward)
+/* cuDNN's backward adds in varying order, so it is not allowed if results must be deterministic. */
+static bool library_is_allowed(const cuda_call *c, bool backward)
 {
     return !state.own && !(backward && state.deterministic) && library_attention_takes(c, backward);
 }
@@ -48,7 +48,7 @@ void cuda_attention_prepare(const op *o)
 {
     const bool backward = o->kind == OP_ATTENTION_BACKWARD;
     const cuda_call c = cuda_call_of(o, NULL, 0, NULL);
-    if (library_may(&c, backward)) library_attention_note(&c, backward);
+    if (library_is_allowed(&c, backward)) library_attention_note(&c, backward);
 }
 
 void cuda_attention_tune(void)
@@ -58,7 +58,7 @@ void cuda_attention_tune(void)
 
 void cuda_attention_rehearse(bool yes) { state.rehearsing = yes; }
 
-/* All ranks must use the same engine: otherwise sums would differ from rank to rank. */
+/* All ranks must use the same engine, because sums differ between engines. */
 void cuda_attention_agree(void)
 {
     bool any = state.failed[0] || state.failed[1], all = world_all(any || !state.opened);
@@ -82,17 +82,16 @@ void cuda_attention_agree(void)
 
 static bool is_bf16(const cuda_call *c, int at) { return c->x[at].type == BF16; }
 
-/* The tensor cores' kernels take BF16 only. */
 static int own_engine(const cuda_call *c, bool backward)
 {
     bool tiled = is_bf16(c, Q) && is_bf16(c, K) && is_bf16(c, V) && (!backward || is_bf16(c, D_OUT));
     return tiled ? TILED : PLAIN;
 }
 
-/* Scratch must also suffice for xgsw's own kernels, in case the library fails. */
+/* Returns enough scratch for both engines, because xgsw's kernels run if the library fails. */
 static size_t scratch(const cuda_call *c, bool backward, size_t own)
 {
-    size_t library = library_may(c, backward) ? library_attention_scratch(c, backward) : 0;
+    size_t library = library_is_allowed(c, backward) ? library_attention_scratch(c, backward) : 0;
     return library > own ? library : own;
 }
 
@@ -113,23 +112,23 @@ static void keep_reason(const char *why)
     for (char *at = state.why; (at = strpbrk(at, "\r\n"));) *at = ' ';
 }
 
-/* During rehearsal both engines run and are loaded, because ranks agree on the engine only afterwards. */
-static bool library_did(const cuda_call *c, bool backward)
+/* Returns whether cuDNN computed the call. In the rehearsal xgsw's kernels run after it, so that both are loaded. */
+static bool run_by_library(const cuda_call *c, bool backward)
 {
     const char *why = "";
-    if (!library_may(c, backward) || (state.agreed && state.failed[backward])) return false;
-    bool did = library_attention_run(c, backward, &why);
-    if (!did && state.agreed)
+    if (!library_is_allowed(c, backward) || (state.agreed && state.failed[backward])) return false;
+    bool ran = library_attention_run(c, backward, &why);
+    if (!ran && state.agreed)
         FAIL("attention %s: %s, but the other ranks use the library (give attention = own)",
              backward ? "backward" : "forward", why);
-    if (!did) keep_reason(why);
-    state.failed[backward] |= !did;
-    return did && !state.rehearsing;
+    if (!ran) keep_reason(why);
+    state.failed[backward] |= !ran;
+    return ran && !state.rehearsing;
 }
 
 void cuda_attention_forward(const cuda_call *c)
 {
-    int engine = library_did(c, false) ? LIBRARY : own_engine(c, false);
+    int engine = run_by_library(c, false) ? LIBRARY : own_engine(c, false);
     if (engine == TILED) tiled_attention_forward(c);
     if (engine == PLAIN) plain_attention_forward(c);
     state.forward[engine] |= !state.rehearsing;
@@ -137,7 +136,7 @@ void cuda_attention_forward(const cuda_call *c)
 
 void cuda_attention_backward(const cuda_call *c)
 {
-    int engine = library_did(c, true) ? LIBRARY : own_engine(c, true);
+    int engine = run_by_library(c, true) ? LIBRARY : own_engine(c, true);
     if (engine == TILED) tiled_attention_backward(c);
     if (engine == PLAIN) plain_attention_backward(c);
     state.backward[engine] |= !state.rehearsing;

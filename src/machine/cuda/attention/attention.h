@@ -4,17 +4,17 @@
 #include "machine/op/op.h"
 #include "machine/queue/kind.h"
 
-/* Sets what determines scratch and engines from now on. Needs no device. */
+/* Sets the settings on which scratch and engines depend. Needs no device. */
 void cuda_attention_settings(const machine_tuning *t);
-/* Opens attention for a new machine: sets the settings, and forgets which engines ran or failed. */
+/* Does the same for a new machine, and forgets which engines ran or failed. */
 void cuda_attention_open(const machine_tuning *t);
 /* Notes an operation that will run, for the library's plans. */
 void cuda_attention_prepare(const op *o);
 /* Makes the library's plans. Takes seconds. */
 void cuda_attention_tune(void);
-/* Starts or ends rehearsal, in which the library's engine and the own one both run, so that both are loaded. */
+/* Starts or ends the rehearsal, in which cuDNN and xgsw's kernels both run, so that both are loaded. */
 void cuda_attention_rehearse(bool yes);
-/* Makes all ranks use own kernels from now on if the library failed on one of them. Collective over the world. */
+/* Makes all ranks use xgsw's kernels from now on if cuDNN failed on one of them. Collective over the world. */
 void cuda_attention_agree(void);
 /* Writes which engines computed attention since a machine was opened, for the report. Returns text. */
 const char *cuda_attention_engine(char *text, size_t length);

@@ -1,14 +1,14 @@
 /* Attention backward on tensor cores (Dao 2023, algorithm 2), without atomics. One kernel computes dk and dv: a block
- * owns a tile of keys and visits the queries of its group's heads in order. Another computes dq: a block owns a tile of
- * queries and visits the keys. Both recompute weights from lse, and load the next tile during the current one. If there
- * are few tiles of keys, several blocks share a group: their sums go to scratch, and a third kernel adds them. */
+ * owns a tile of keys and visits the queries of its group's heads in order. Another kernel computes dq: a block owns a
+ * tile of queries and visits the keys. Both recompute weights from lse, and load the next tile during the current one.
+ * If there are few tiles of keys, several blocks share a group of heads, and a third kernel adds their sums. */
 #include "machine/cuda/attention/attention_tile.cuh"
 
 enum { OWN = WARPS * 16 }; /* positions of a block: 16 per warp */
 enum { SCALED_LSE, DOT, STATISTICS };
 
-/* The number of key blocks that keeps a device busy: two for each of Hopper's 132 SMs, and twice that because the mask
- * makes blocks unequal. A power of two, like the shapes: 528 would split a group even where 512 blocks exist. */
+/* The number of key blocks that keeps a device busy: about two for each of Hopper's 132 SMs, doubled because the mask
+ * makes blocks unequal. It is a power of two, like most shapes: 528 would split a group that already has 512 blocks. */
 enum { ENOUGH_BLOCKS = 512 };
 
 static __device__ __forceinline__ float *statistics_of(const attention_problem &a, int batch, int head)
@@ -20,7 +20,7 @@ static __device__ __forceinline__ float *statistics_of(const attention_problem &
 static __device__ __forceinline__ float lane_dot(const attention_problem &a, int64_t out, int64_t d_out)
 {
     float dot = 0.0f;
-    const bool packed = a.out.packed && a.out.narrow && a.d_out.packed && a.d_out.narrow;
+    const bool packed = a.out.packed && a.out.is_bf16 && a.d_out.packed && a.d_out.is_bf16;
     for (int i = lane() * 8; packed && i < a.d; i += WARP * 8) {
         const pack<bf16> x = *reinterpret_cast<const pack<bf16> *>(static_cast<const bf16 *>(a.out.data) + out + i),
                          y = *reinterpret_cast<const pack<bf16> *>(static_cast<const bf16 *>(a.d_out.data) + d_out + i);
@@ -30,24 +30,23 @@ static __device__ __forceinline__ float lane_dot(const attention_problem &a, int
     return dot;
 }
 
-/* One warp per query: log2(e) lse, and D = rowsum(d_out * out). Queries beyond the last get infinity, which makes their
- * weights 0, and D = 0. */
+/* One warp per query: log2(e) lse, D = rowsum(d_out * out). Padding gets infinity (so its weights are 0) and D = 0. */
 static KERNEL(TILE_THREADS) attention_statistics(attention_problem a)
 {
     const int batch = blockIdx.z, head = blockIdx.y, position = blockIdx.x * WARPS + warp();
-    const bool held = position < a.s;
+    const bool exists = position < a.s;
     float *statistics = statistics_of(a, batch, head), dot = 0.0f;
     const int64_t out = row_offset(a.out, batch, head, position), d_out = row_offset(a.d_out, batch, head, position);
-    if (held) dot = lane_dot(a, out, d_out);
+    if (exists) dot = lane_dot(a, out, d_out);
     dot = warp_sum(dot);
     if (lane() == 0) {
         statistics[SCALED_LSE * a.padded + position] =
-            held ? a.lse[batch * a.lse_batch + head * a.lse_head + position] * LOG2_E : INFINITY;
+            exists ? a.lse[batch * a.lse_batch + head * a.lse_head + position] * LOG2_E : INFINITY;
         statistics[DOT * a.padded + position] = dot;
     }
 }
 
-/* The block's own tiles, and two of each kind that it visits: one in use, one being loaded. */
+/* The block's tiles, and two buffers for the tiles of `other` positions that it visits: one is used, one loaded. */
 template <int other, int width> struct key_memory {
     tile<OWN, width> k, v;
     tile<other, width> q[2], d_out[2];
@@ -59,20 +58,20 @@ template <int other, int width> struct query_memory {
 };
 
 template <int other, int width>
-static __device__ __forceinline__ void load_queries(key_memory<other, width> &to, int at, const attention_problem &a,
-                                                    int batch, int head, int first)
+static __device__ __forceinline__ void load_queries(key_memory<other, width> &to, int buffer,
+                                                    const attention_problem &a, int batch, int head, int first)
 {
     const float *from = statistics_of(a, batch, head) + first;
-    load_tile(to.q[at], a.q, batch, head, first);
-    load_tile(to.d_out[at], a.d_out, batch, head, first);
+    load_tile(to.q[buffer], a.q, batch, head, first);
+    load_tile(to.d_out[buffer], a.d_out, batch, head, first);
     for (unsigned i = threadIdx.x; i < STATISTICS * other / 4; i += TILE_THREADS) {
         const int kind = i / (other / 4), place = i % (other / 4) * 4;
-        copy_async(&to.statistics[at][kind][place], from + kind * a.padded + place, true);
+        copy_async(&to.statistics[buffer][kind][place], from + kind * a.padded + place, true);
     }
 }
 
-/* Returns 2^(score - lse), at most 1: at large scores, rounding of lse alone may cause a factor of millions. fminf
- * hides a NaN, but it was in the output of forward, too. */
+/* Returns 2^(score - lse), limited to 1: at large scores, rounding of lse alone can make it millions. fminf hides a
+ * NaN, but the output of forward has shown it. */
 static __device__ __forceinline__ float weight_of(float score, float lse)
 {
     return exp2_fast(fminf(score - lse, 0.0f));
@@ -87,33 +86,33 @@ static __device__ __forceinline__ void weights_of_keys(fragment<1, other> &x, co
     UNROLL
     for (int n = 0; n < other / 8; n++) UNROLL
     for (int e = 0; e < 4; e++) x.at[0][n][e] = weight_of(x.at[0][n][e] * factor, lse[column_in(n, e)]);
-    if (key + 15 <= query + a.ahead) return;
+    if (key + 15 <= query + a.key_offset) return;
     UNROLL
     for (int n = 0; n < other / 8; n++) UNROLL
     for (int e = 0; e < 4; e++)
-        if (key + row_in(0, e) > query + column_in(n, e) + a.ahead) x.at[0][n][e] = 0.0f;
+        if (key + row_in(0, e) > query + column_in(n, e) + a.key_offset) x.at[0][n][e] = 0.0f;
 }
 
-/* Adds what one tile of queries contributes to the warp's keys. p and ds are [key][query]. */
+/* Adds one tile of queries to the gradients of the warp's keys. p and ds are [key][query]. */
 template <int other, int width, int columns>
 static __device__ __forceinline__ void add_to_keys(fragment<1, columns> &dk, fragment<1, columns> &dv,
-                                                   const key_memory<other, width> &memory, int at,
+                                                   const key_memory<other, width> &memory, int buffer,
                                                    const attention_problem &a, int key, int query, int column)
 {
-    const float *lse = memory.statistics[at][SCALED_LSE], *dot = memory.statistics[at][DOT];
+    const float *lse = memory.statistics[buffer][SCALED_LSE], *dot = memory.statistics[buffer][DOT];
     const int own = warp() * 16;
     fragment<1, other> p, ds;
-    rows_by_rows(p, memory.k, own, memory.q[at]);
+    rows_by_rows(p, memory.k, own, memory.q[buffer]);
     weights_of_keys(p, a, lse, key, query);
-    add_product(dv, round_weights(p), memory.d_out[at], column);
-    rows_by_rows(ds, memory.v, own, memory.d_out[at]);
+    add_product(dv, round_weights(p), memory.d_out[buffer], column);
+    rows_by_rows(ds, memory.v, own, memory.d_out[buffer]);
     UNROLL
     for (int n = 0; n < other / 8; n++) UNROLL
     for (int e = 0; e < 4; e++) ds.at[0][n][e] = score_gradient(p.at[0][n][e], ds.at[0][n][e], dot[column_in(n, e)]);
-    add_product(dk, round_weights(ds), memory.q[at], column);
+    add_product(dk, round_weights(ds), memory.q[buffer], column);
 }
 
-/* A head, and the first query of a tile to visit. */
+/* The head and the first query of a tile to visit. */
 struct query_place {
     int head, query;
 };
@@ -137,14 +136,14 @@ template <int other, int width, int columns> KERNEL(TILE_THREADS) attention_key_
     load_tile(memory.v, a.v, batch, kv_head, start);
     load_queries(memory, 0, a, batch, now.head, now.query);
     copy_async_commit();
-    for (int at = 0; now.head < heads; at = 1 - at, now = next) {
+    for (int buffer = 0; now.head < heads; buffer = 1 - buffer, now = next) {
         next = now.query + other < a.s ? query_place{ now.head, now.query + other }
                                        : query_place{ now.head + 1, first_query };
         copy_async_wait();
         __syncthreads();
-        if (next.head < heads) load_queries(memory, 1 - at, a, batch, next.head, next.query);
+        if (next.head < heads) load_queries(memory, 1 - buffer, a, batch, next.head, next.query);
         copy_async_commit();
-        if (first < keys_before(a, now.query + other)) add_to_keys(dk, dv, memory, at, a, first, now.query, column);
+        if (first < keys_before(a, now.query + other)) add_to_keys(dk, dv, memory, buffer, a, first, now.query, column);
     }
     const float one[1][2] = { { 1.0f, 1.0f } }, scale[1][2] = { { a.scale, a.scale } };
     put_fragment(a.share_dv, batch, share, first, column, dv, one);
@@ -188,33 +187,33 @@ static __device__ __forceinline__ void weights_of_queries(fragment<1, other> &x,
     for (int n = 0; n < other / 8; n++) UNROLL
     for (int e = 0; e < 4; e++) {
         const int column = key + column_in(n, e);
-        if (column >= a.t || column > query + row_in(0, e) + a.ahead) x.at[0][n][e] = 0.0f;
+        if (column >= a.t || column > query + row_in(0, e) + a.key_offset) x.at[0][n][e] = 0.0f;
     }
 }
 
 template <int other, int width>
-static __device__ __forceinline__ void load_keys(query_memory<other, width> &to, int at, const attention_problem &a,
+static __device__ __forceinline__ void load_keys(query_memory<other, width> &to, int buffer, const attention_problem &a,
                                                  int batch, int kv_head, int first)
 {
-    load_tile(to.k[at], a.k, batch, kv_head, first);
-    load_tile(to.v[at], a.v, batch, kv_head, first);
+    load_tile(to.k[buffer], a.k, batch, kv_head, first);
+    load_tile(to.v[buffer], a.v, batch, kv_head, first);
 }
 
-/* Adds what one tile of keys contributes to the warp's queries. p and ds are [query][key]. */
+/* Adds one tile of keys to the gradients of the warp's queries. p and ds are [query][key]. */
 template <int other, int width>
 static __device__ __forceinline__ void add_to_queries(fragment<1, width> &dq, const query_memory<other, width> &memory,
-                                                      int at, const attention_problem &a, const float *lse,
+                                                      int buffer, const attention_problem &a, const float *lse,
                                                       const float *dot, int query, int key)
 {
     const int own = warp() * 16;
     fragment<1, other> p, ds;
-    rows_by_rows(p, memory.q, own, memory.k[at]);
+    rows_by_rows(p, memory.q, own, memory.k[buffer]);
     weights_of_queries(p, a, lse, query, key);
-    rows_by_rows(ds, memory.d_out, own, memory.v[at]);
+    rows_by_rows(ds, memory.d_out, own, memory.v[buffer]);
     UNROLL
     for (int n = 0; n < other / 8; n++) UNROLL
     for (int e = 0; e < 4; e++) ds.at[0][n][e] = score_gradient(p.at[0][n][e], ds.at[0][n][e], dot[e / 2]);
-    add_product(dq, round_weights(ds), memory.k[at], 0);
+    add_product(dq, round_weights(ds), memory.k[buffer], 0);
 }
 
 /* Grid: tiles of queries, heads, batch. The first blocks have the late queries, which see most keys. */
@@ -236,12 +235,13 @@ template <int other, int width> KERNEL(TILE_THREADS) attention_query_gradients(a
     load_tile(memory.d_out, a.d_out, batch, head, start);
     load_keys(memory, 0, a, batch, kv_head, 0);
     copy_async_commit();
-    for (int at = 0, key = 0; key < keys; at = 1 - at, key += other) {
+    for (int buffer = 0, key = 0; key < keys; buffer = 1 - buffer, key += other) {
         copy_async_wait();
         __syncthreads();
-        if (key + other < keys) load_keys(memory, 1 - at, a, batch, kv_head, key + other);
+        if (key + other < keys) load_keys(memory, 1 - buffer, a, batch, kv_head, key + other);
         copy_async_commit();
-        if (first < a.s && key < keys_before(a, first + 16)) add_to_queries(dq, memory, at, a, lse, dot, first, key);
+        if (first < a.s && key < keys_before(a, first + 16))
+            add_to_queries(dq, memory, buffer, a, lse, dot, first, key);
     }
     const float scale[1][2] = { { a.scale, a.scale } };
     put_fragment(a.dq, batch, head, first, 0, dq, scale);

@@ -10,7 +10,7 @@ template <int parts, int width> struct forward_memory {
     tile<KEYS, width> k, v;
 };
 
-/* For each of a lane's rows: the largest score so far (log2), and the sum of 2^(score - maximum) over its columns. */
+/* For each of a lane's rows: the largest score so far (base 2), and the lane's sum of 2^(score - maximum). */
 template <int parts> struct row_state {
     float maximum[parts][2], sum[parts][2];
 };
@@ -25,7 +25,7 @@ static __device__ __forceinline__ void mask_scores(fragment<parts, KEYS> &x, con
     for (int n = 0; n < KEYS / 8; n++) UNROLL
     for (int e = 0; e < 4; e++) {
         const int column = key + column_in(n, e);
-        if (column >= a.t || column > query + row_in(m, e) + a.ahead) x.at[m][n][e] = -INFINITY;
+        if (column >= a.t || column > query + row_in(m, e) + a.key_offset) x.at[m][n][e] = -INFINITY;
     }
 }
 
@@ -50,17 +50,17 @@ static __device__ __forceinline__ void raise_maxima(row_state<parts> &state, fra
     UNROLL
     for (int m = 0; m < parts; m++) UNROLL
     for (int r = 0; r < 2; r++) {
-        float raised = state.maximum[m][r];
+        float largest = state.maximum[m][r];
         UNROLL
         for (int n = 0; n < KEYS / 8; n++)
-            raised = fmaxf(raised, fmaxf(scores.at[m][n][2 * r], scores.at[m][n][2 * r + 1]));
-        raised = fmaxf(raised, __shfl_xor_sync(0xFFFFFFFFu, raised, 1));
-        raised = fmaxf(raised, __shfl_xor_sync(0xFFFFFFFFu, raised, 2));
-        float shrink = exp2_fast(state.maximum[m][r] - raised);
-        state.maximum[m][r] = raised;
-        state.sum[m][r] *= shrink;
+            largest = fmaxf(largest, fmaxf(scores.at[m][n][2 * r], scores.at[m][n][2 * r + 1]));
+        largest = fmaxf(largest, __shfl_xor_sync(0xFFFFFFFFu, largest, 1));
+        largest = fmaxf(largest, __shfl_xor_sync(0xFFFFFFFFu, largest, 2));
+        float rescale = exp2_fast(state.maximum[m][r] - largest);
+        state.maximum[m][r] = largest;
+        state.sum[m][r] *= rescale;
         UNROLL
-        for (int n = 0; n < width / 8; n++) out.at[m][n][2 * r] *= shrink, out.at[m][n][2 * r + 1] *= shrink;
+        for (int n = 0; n < width / 8; n++) out.at[m][n][2 * r] *= rescale, out.at[m][n][2 * r + 1] *= rescale;
     }
 }
 
@@ -78,8 +78,8 @@ static __device__ __forceinline__ void exponentiate(row_state<parts> &state, fra
 }
 
 template <int parts, int width>
-static __device__ __forceinline__ void close_rows(const attention_problem &a, const row_state<parts> &state,
-                                                  const fragment<parts, width> &out, int batch, int head, int first)
+static __device__ __forceinline__ void normalize_rows(const attention_problem &a, const row_state<parts> &state,
+                                                      const fragment<parts, width> &out, int batch, int head, int first)
 {
     float factor[parts][2];
     UNROLL
@@ -133,7 +133,7 @@ template <int parts, int width> KERNEL(TILE_THREADS) attention_forward_tiles(att
             add_product(out, round_weights(scores), memory.v, 0);
         }
     }
-    close_rows(a, state, out, batch, head, first);
+    normalize_rows(a, state, out, batch, head, first);
 }
 
 template <int parts, int width> static void launch_forward(const cuda_call *c)

@@ -5,12 +5,12 @@
 /* Operands of attention. Forward has the first five. */
 enum { Q, K, V, OUT, LSE, D_OUT, DQ, DK, DV };
 
-/* Tensor cores: q, k, v and d_out are BF16. Weights P and their gradients dS are rounded to BF16; all else is FP32. */
+/* Use tensor cores: q, k, v and d_out must be BF16. Weights P and gradients dS are rounded to BF16. Sums are FP32. */
 XGSW_EXTERN void tiled_attention_forward(const cuda_call *c);
 XGSW_EXTERN void tiled_attention_backward(const cuda_call *c);
 XGSW_EXTERN size_t tiled_attention_backward_scratch(const cuda_call *c);
 
-/* FP32 everywhere, for operands of any format. */
+/* Compute in FP32. Operands may have any format. */
 XGSW_EXTERN void plain_attention_forward(const cuda_call *c);
 XGSW_EXTERN void plain_attention_backward(const cuda_call *c);
 XGSW_EXTERN size_t plain_attention_backward_scratch(const cuda_call *c);

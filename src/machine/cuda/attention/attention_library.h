@@ -2,15 +2,15 @@
 #pragma once
 #include "machine/cuda/device/call.h"
 
-/* Returns whether cuDNN could compute these shapes, formats and strides. Its backward sums differ in every run. */
+/* Returns whether cuDNN could compute these shapes, formats and strides. Its backward is not deterministic. */
 bool library_attention_takes(const cuda_call *c, bool backward);
 /* Returns the bytes of scratch, from shapes alone. */
 size_t library_attention_scratch(const cuda_call *c, bool backward);
 /* Limits later plans to that many SMs, if an engine has such a setting. 0: all SMs. */
-void library_attention_on(int sms);
+void library_attention_limit_sms(int sms);
 /* Notes that a plan for this call will be needed. Uses no GPU. */
 void library_attention_note(const cuda_call *c, bool backward);
-/* Makes the plans. Takes seconds. */
+/* Makes the noted plans. Takes seconds. */
 void library_attention_tune(void);
 /* Queues the call. Returns false and sets *why if cuDNN is missing or none of its engines takes the call. */
 bool library_attention_run(const cuda_call *c, bool backward, const char **why);

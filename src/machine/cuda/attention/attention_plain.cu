@@ -23,7 +23,7 @@ template <int width> struct plain_memory {
     plain_weights p, ds;
 };
 
-/* For each row of a warp: a score of the lane's column, and sums of the head's columns lane, lane + 32, ... */
+/* For each row of a warp: the score in the lane's column, and sums for the head's columns lane, lane + 32, ... */
 struct plain_scores {
     float at[ROWS];
 };
@@ -81,16 +81,16 @@ static __device__ __forceinline__ void put_sums(const head_view &to, int batch, 
 
 /* Raises maxima, scales down earlier sums, and turns scores into exp(score - maximum). */
 template <int width>
-static __device__ __forceinline__ void soften(plain_scores &x, float *maximum, float *total, plain_sums<width> &out)
+static __device__ __forceinline__ void to_weights(plain_scores &x, float *maximum, float *total, plain_sums<width> &out)
 {
     UNROLL
     for (int r = 0; r < ROWS; r++) {
-        const float raised = fmaxf(maximum[r], warp_maximum(x.at[r])), shrink = exp_shared(maximum[r] - raised);
-        x.at[r] = x.at[r] == -INFINITY ? 0.0f : exp_shared(x.at[r] - raised);
-        maximum[r] = raised;
-        total[r] = total[r] * shrink + warp_sum(x.at[r]);
+        const float largest = fmaxf(maximum[r], warp_maximum(x.at[r])), rescale = exp_shared(maximum[r] - largest);
+        x.at[r] = x.at[r] == -INFINITY ? 0.0f : exp_shared(x.at[r] - largest);
+        maximum[r] = largest;
+        total[r] = total[r] * rescale + warp_sum(x.at[r]);
         UNROLL
-        for (int part = 0; part < width / WARP; part++) out.at[r][part] *= shrink;
+        for (int part = 0; part < width / WARP; part++) out.at[r][part] *= rescale;
     }
 }
 
@@ -114,7 +114,7 @@ template <int width> KERNEL(PLAIN_THREADS) attention_forward_plain(attention_pro
         __syncthreads();
         plain_scores x = scores_of(memory.own[0], memory.other[0], a.d);
         for (int r = 0; r < ROWS; r++) x.at[r] = key < keys_before(a, first + r + 1) ? x.at[r] * a.scale : -INFINITY;
-        soften(x, maximum, total, out);
+        to_weights(x, maximum, total, out);
         add_rows(out, memory.p, x, memory.other[1], a.d);
     }
     for (int r = 0; r < ROWS; r++) {
@@ -125,7 +125,7 @@ template <int width> KERNEL(PLAIN_THREADS) attention_forward_plain(attention_pro
     put_sums(a.out, batch, head, first, out, factor);
 }
 
-/* Computes p and ds = p (dp - D) of own positions, whose rows are own[0] and own[1], and the others. */
+/* Computes p and ds = p (dp - D) between own positions (rows own[0], own[1]) and other positions. */
 template <int width>
 static __device__ __forceinline__ void gradients_of(plain_scores &p, plain_scores &ds,
                                                     const plain_memory<width> &memory, const attention_problem &a,

@@ -1,6 +1,6 @@
 /* Shared by the attention kernels: one head's rows of a view, and products of tiles on tensor cores (Dao 2023). A warp
- * has 16 rows of a product, or a multiple. Elements lie in lanes as in mma.m16n8k16: of each 16 x 8 part, a lane has
- * columns 2 (lane % 4) and the next one, of rows lane / 4 and lane / 4 + 8. */
+ * has a multiple of 16 rows of a product. Elements lie in lanes as in mma.m16n8k16: in each 16 x 8 part, a lane has
+ * columns 2 (lane % 4) and 2 (lane % 4) + 1 of rows lane / 4 and lane / 4 + 8. */
 #pragma once
 #include "machine/cuda/attention/attention_kernels.h"
 #include "machine/cuda/kernels/element.cuh"
@@ -9,22 +9,22 @@
 enum { WARPS = 4, TILE_THREADS = WARPS * WARP, PADDING = 8, STATISTICS_TILE = 64 };
 static const float LOG2_E = 1.44269504f, LN_2 = 0.693147181f;
 
-/* A tensor [positions, b, heads, d]. packed: its rows move in packs of 16 bytes. narrow: BF16. adds: += for FP32. */
+/* A tensor [positions, b, heads, d] in BF16 or FP32. packed: rows move in packs of 16 bytes. adds: += for FP32. */
 struct head_view {
     void *data;
     int64_t position, batch, head;
     int positions, d;
-    bool narrow, packed, adds;
+    bool is_bf16, packed, adds;
 };
 
-/* statistics: scratch of backward [b, heads, 2, padded s]: log2(e) lse and rowsum(d_out * out). In backward, a group's
- * query heads are divided into shares of share_heads each. share_dk and share_dv have one head per share; dk and dv are
- * their sums over a group. Query i sees keys 0 .. i + ahead, as far as they exist. */
+/* statistics: scratch of backward [b, heads, 2, padded s]: log2(e) lse and rowsum(d_out * out). Backward divides a
+ * group's query heads into shares of share_heads each. share_dk and share_dv have one head per share; dk and dv are
+ * their sums over a group. Query i sees keys 0 .. min(i + key_offset, t - 1). */
 struct attention_problem {
     head_view q, k, v, out, d_out, dq, dk, dv, share_dk, share_dv;
     float *lse, *statistics;
     int64_t lse_batch, lse_head;
-    int s, t, b, heads, kv_heads, group, shares, share_heads, d, padded, ahead;
+    int s, t, b, heads, kv_heads, group, shares, share_heads, d, padded, key_offset;
     float scale;
 };
 
@@ -50,20 +50,20 @@ static inline attention_problem problem_of(const cuda_call *c)
     a.d = (int)q.dim[3];
     a.group = a.heads / a.kv_heads;
     a.padded = tiles_of(a.s, STATISTICS_TILE) * STATISTICS_TILE;
-    a.ahead = c->args.attention.causal ? a.t - a.s : a.t;
+    a.key_offset = c->args.attention.causal ? a.t - a.s : a.t;
     a.scale = c->args.attention.scale;
     return a;
 }
 
-/* first_query_of: the first query that sees keys from `key` on, rounded down to a tile. keys_before: how many keys the
- * queries before `query` see at most. */
+/* first_query_of: the first query that sees key `key`, rounded down to a tile. keys_before: the number of keys that
+ * some query before `query` sees. */
 static __device__ __forceinline__ int first_query_of(const attention_problem &a, int key, int tile)
 {
-    return key > a.ahead ? (key - a.ahead) / tile * tile : 0;
+    return key > a.key_offset ? (key - a.key_offset) / tile * tile : 0;
 }
 static __device__ __forceinline__ int keys_before(const attention_problem &a, int query)
 {
-    return query + a.ahead < a.t ? query + a.ahead : a.t;
+    return query + a.key_offset < a.t ? query + a.key_offset : a.t;
 }
 
 /* Returns the offset of the first element of one position's row. */
@@ -74,14 +74,14 @@ static __device__ __forceinline__ int64_t row_offset(const head_view &x, int bat
 
 static __device__ __forceinline__ float get(const head_view &x, int64_t at)
 {
-    return x.narrow ? widen(static_cast<const bf16 *>(x.data)[at]) : static_cast<const float *>(x.data)[at];
+    return x.is_bf16 ? widen(static_cast<const bf16 *>(x.data)[at]) : static_cast<const float *>(x.data)[at];
 }
 
 /* Stores the value, or adds it if the tensor is FP32 and `adds` is set. */
 static __device__ __forceinline__ void put(const head_view &x, int64_t at, float value)
 {
     float *wide = static_cast<float *>(x.data) + at;
-    if (x.narrow) narrow(static_cast<bf16 *>(x.data)[at], value);
+    if (x.is_bf16) narrow(static_cast<bf16 *>(x.data)[at], value);
     else *wide = x.adds ? *wide + value : value;
 }
 
@@ -91,7 +91,7 @@ static __device__ __forceinline__ void put_pair(const head_view &x, int64_t at, 
     if (!x.packed) {
         put(x, at, first);
         put(x, at + 1, second);
-    } else if (x.narrow) {
+    } else if (x.is_bf16) {
         *reinterpret_cast<uint32_t *>(static_cast<bf16 *>(x.data) + at) = pack_bf16(first, second);
     } else {
         float2 old = x.adds ? *wide : make_float2(0.0f, 0.0f);
@@ -111,30 +111,30 @@ template <int rows, int width> struct tile {
 
 /* Starts to load rows in packs of 16 bytes. Eight threads load a row, each of them every eighth pack. */
 template <int rows, int width>
-static __device__ __forceinline__ void load_packs(tile<rows, width> &to, const head_view &x, int64_t from, int held)
+static __device__ __forceinline__ void load_packs(tile<rows, width> &to, const head_view &x, int64_t from, int end)
 {
     const int first_row = threadIdx.x / 8, first_column = threadIdx.x % 8 * 8;
     const bf16 *source = static_cast<const bf16 *>(x.data) + from + first_row * x.position + first_column;
     NO_UNROLL
     for (int row = 0; row < rows; row += TILE_THREADS / 8, source += TILE_THREADS / 8 * x.position) UNROLL
     for (int column = 0; column < width; column += 64) {
-        const bool there = first_row + row < held && first_column + column < x.d;
+        const bool exists = first_row + row < end && first_column + column < x.d;
         if (width % 64 == 0 || first_column < width)
-            copy_async(&to.at[first_row + row][first_column + column], there ? source + column : x.data, there);
+            copy_async(&to.at[first_row + row][first_column + column], exists ? source + column : x.data, exists);
     }
 }
 
 template <int rows, int width>
-static __device__ __forceinline__ void load_elements(tile<rows, width> &to, const head_view &x, int64_t from, int held)
+static __device__ __forceinline__ void load_elements(tile<rows, width> &to, const head_view &x, int64_t from, int end)
 {
     const bf16 *source = static_cast<const bf16 *>(x.data) + from;
     for (int i = threadIdx.x; i < rows * width; i += TILE_THREADS) {
         const int row = i / width, column = i % width;
-        to.at[row][column] = row < held && column < x.d ? source[row * x.position + column] : bf16{};
+        to.at[row][column] = row < end && column < x.d ? source[row * x.position + column] : bf16{};
     }
 }
 
-/* Starts to load positions from `first` on. Fills with zeros where there are none, and beyond the head dim. */
+/* Starts to load positions from `first` on. Missing positions and columns beyond the head dim become 0. */
 template <int rows, int width>
 static __device__ __forceinline__ void load_tile(tile<rows, width> &to, const head_view &x, int batch, int head,
                                                  int first)
@@ -161,7 +161,7 @@ template <int parts, int columns> static __device__ __forceinline__ void clear(f
     for (int e = 0; e < 4; e++) x.at[m][n][e] = 0.0f;
 }
 
-/* Return an element's row within the warp's rows, and its column. */
+/* Return an element's row within the warp, and its column. */
 static __device__ __forceinline__ int row_in(int m, int e) { return m * 16 + lane() / 4 + e / 2 * 8; }
 static __device__ __forceinline__ int column_in(int n, int e) { return n * 8 + lane() % 4 * 2 + e % 2; }
 
@@ -206,7 +206,7 @@ static __device__ __forceinline__ void add_product(fragment<parts, columns> &sum
     }
 }
 
-/* Rounds a result to BF16 as a left operand. Two of its 16 x 8 parts make one part of 16 x 16. */
+/* Rounds a result to BF16 as a left operand. Two parts of 16 x 8 become one of 16 x 16. */
 template <int parts, int columns>
 static __device__ __forceinline__ weights<parts, columns> round_weights(const fragment<parts, columns> &x)
 {

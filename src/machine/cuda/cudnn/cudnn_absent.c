@@ -2,12 +2,12 @@
 #include "machine/cuda/attention/attention_library.h"
 #include <stdio.h>
 
-/* Returns true, so that a caller tries to run attention and learns the reason. */
+/* Returns true, so that the caller tries to run attention and gets the reason. */
 bool library_attention_takes(const cuda_call *c, bool backward) { return true; }
 
 size_t library_attention_scratch(const cuda_call *c, bool backward) { return 0; }
 
-void library_attention_on(int sms) {}
+void library_attention_limit_sms(int sms) {}
 
 void library_attention_note(const cuda_call *c, bool backward) {}
 

@@ -1,4 +1,4 @@
-/* Attention by cuDNN: which calls it takes, a plan for each shape, and running it. All of it is process state. */
+/* Attention by cuDNN: the calls that it takes, the plans for their shapes, and their execution. It is process state. */
 #include "base/fail.h"
 #include "machine/cuda/attention/attention.h"
 #include "machine/cuda/attention/attention_library.h"
@@ -24,10 +24,10 @@ static struct {
     attention_plan plan[PLANS];
     int plans;
     int32_t sms;                /* for later plans; 0: all */
-    char refused[GRAPH_REASON]; /* why it is not used at all; empty: it is used, or was not tried yet */
+    char refused[GRAPH_REASON]; /* why cuDNN is not used at all; empty: it is used, or was not tried yet */
 } library;
 
-/* Returns whether the tensor is BF16 in rows that begin at multiples of 16 bytes. Paper addresses are aligned, too. */
+/* Returns whether the tensor is BF16 and its rows begin at multiples of 16 bytes. Paper addresses are aligned, too. */
 static bool is_regular(const tensor *t)
 {
     bool aligned = (uintptr_t)t->data % 16 == 0 && t->type == BF16;
@@ -35,8 +35,8 @@ static bool is_regular(const tensor *t)
     return aligned;
 }
 
-/* FP32 dk and dv are computed in BF16 first: cuDNN 9.19 refuses FP32 where heads share keys (asked without a GPU), and
- * its documentation lists only half formats there. The graph writes LSE without gaps. */
+/* FP32 dk and dv are staged in BF16: cuDNN 9.19 refuses FP32 if heads share keys (seen without a GPU), and its
+ * documentation lists only 16-bit formats. The graph writes contiguous LSE. */
 bool library_attention_takes(const cuda_call *c, bool backward)
 {
     int64_t d = c->x[Q].dim[3];
@@ -47,28 +47,28 @@ bool library_attention_takes(const cuda_call *c, bool backward)
     return takes;
 }
 
-/* Backward's scratch begins with two tensors of the graph. Then come BF16 twins (attention_staging.h) and workspace. */
-static size_t row_bytes(const cuda_call *c)
+/* Backward's scratch has UID_SUM, UID_ACCUMULATOR, the staging tensors (attention_staging.h) and the workspace. */
+static size_t sum_bytes(const cuda_call *c)
 {
-    return attention_piece((size_t)(c->x[Q].dim[0] * c->x[Q].dim[1] * c->x[Q].dim[2]) * sizeof(float));
+    return attention_align((size_t)(c->x[Q].dim[0] * c->x[Q].dim[1] * c->x[Q].dim[2]) * sizeof(float));
 }
-static size_t sum_bytes(const cuda_call *c) { return attention_piece(row_bytes(c) * (size_t)c->x[Q].dim[3]); }
+static size_t accumulator_bytes(const cuda_call *c) { return attention_align(sum_bytes(c) * (size_t)c->x[Q].dim[3]); }
 
 static attention_parts parts_of(const cuda_call *c, bool backward)
 {
-    return attention_parts_of(c, backward, backward ? row_bytes(c) + sum_bytes(c) : 0);
+    return attention_parts_of(c, backward, backward ? sum_bytes(c) + accumulator_bytes(c) : 0);
 }
 
 size_t library_attention_scratch(const cuda_call *c, bool backward)
 {
     attention_parts p = parts_of(c, backward);
-    size_t most = 0;
+    size_t largest = 0;
     for (int i = 0; i < p.parts; i++) {
         attention_spec a = attention_spec_of(&p.part[i], backward);
         size_t workspace = attention_workspace(&a);
-        if (workspace > most) most = workspace;
+        if (workspace > largest) largest = workspace;
     }
-    return attention_piece(1) + p.end + most;
+    return attention_align(1) + p.end + largest;
 }
 
 static bool is_same_shape(const graph_shape *a, const graph_shape *b)
@@ -93,7 +93,7 @@ static attention_plan *plan_for(const attention_spec *a)
     return p;
 }
 
-void library_attention_on(int sms) { library.sms = sms; }
+void library_attention_limit_sms(int sms) { library.sms = sms; }
 
 static attention_spec spec_of(const cuda_call *part, bool backward)
 {
@@ -111,8 +111,8 @@ void library_attention_note(const cuda_call *c, bool backward)
     }
 }
 
-/* Correct results were seen from 9.15.1 on. Earlier versions read beyond the keys in backward if their number is no
- * multiple of 128. The excluded later versions have errors according to release notes and users. */
+/* Results were correct from 9.15.1 on. In backward, earlier versions read beyond the keys if their number is not a
+ * multiple of 128. The later versions that are excluded have errors according to release notes and users. */
 static bool is_trusted(size_t version)
 {
     size_t minor = version / 100;
@@ -182,15 +182,15 @@ static bindings bindings_of(const cuda_call *c, bool backward, graph_number *num
     for (int i = 0; i <= (backward ? DV : LSE); i++) bind(&b, uid[i], c->x[i].data);
     bind(&b, UID_SCALE, &numbers[0]);
     if (c->args.attention.causal) bind(&b, UID_MASKED, &numbers[1]);
-    if (c->args.attention.causal && numbers[3].integer) bind(&b, UID_AHEAD, &numbers[3]);
+    if (c->args.attention.causal && numbers[3].integer) bind(&b, UID_KEY_OFFSET, &numbers[3]);
     if (!backward) return b;
     bind(&b, UID_ONE, &numbers[2]);
-    bind(&b, UID_SUM, attention_piece_at(c, 0));
-    bind(&b, UID_ACCUMULATOR, attention_piece_at(c, row_bytes(c)));
+    bind(&b, UID_SUM, attention_scratch_at(c, 0));
+    bind(&b, UID_ACCUMULATOR, attention_scratch_at(c, sum_bytes(c)));
     return b;
 }
 
-/* A plan that fails is not tried again. xgsw's own kernels replace it, and the report prints why. */
+/* A plan that fails is not tried again: xgsw's kernels run instead, and the report prints why. */
 static bool run_plan(const cuda_call *part, bool backward, void *workspace, attention_plan *p)
 {
     graph_number numbers[] = { { .real = part->args.attention.scale },
@@ -218,7 +218,7 @@ bool library_attention_run(const cuda_call *c, bool backward, const char **why)
     attention_parts p = parts_of(c, backward);
     bool ran = is_open();
     *why = library.refused;
-    for (int i = 0; i < p.parts && ran; i++) ran = run_part(&p.part[i], backward, attention_piece_at(c, p.end), why);
+    for (int i = 0; i < p.parts && ran; i++) ran = run_part(&p.part[i], backward, attention_scratch_at(c, p.end), why);
     if (ran && backward) attention_unstage(c, &p);
     return ran;
 }

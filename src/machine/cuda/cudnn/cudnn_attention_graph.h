@@ -7,7 +7,7 @@
 enum { SPEC_SHAPES = 9 };
 typedef struct {
     bool backward, causal;
-    int32_t sms;                    /* SMs it runs on; 0: all */
+    int32_t sms;                    /* SMs that the plan may use; 0: all */
     graph_shape shape[SPEC_SHAPES]; /* in the order of attention_kernels.h; LSE: unused; from D_OUT on: backward */
 } attention_spec;
 
@@ -27,7 +27,7 @@ enum {
     UID_SUM,
     UID_ACCUMULATOR,
     UID_ONE,
-    UID_AHEAD /* I32: t - s */
+    UID_KEY_OFFSET /* I32: t - s */
 };
 
 /* Returns the key of one part of a call (attention_staging.h). */

@@ -46,8 +46,8 @@ bool cudnn_ok(char reason[GRAPH_REASON], cudnnStatus_t status, const char *what)
     return false;
 }
 
-cudnnBackendDescriptor_t graph_described(cudnnBackendDescriptorType_t type, const graph_attribute *list, int count,
-                                         const char *what, char reason[GRAPH_REASON])
+cudnnBackendDescriptor_t graph_descriptor(cudnnBackendDescriptorType_t type, const graph_attribute *list, int count,
+                                          const char *what, char reason[GRAPH_REASON])
 {
     cudnnBackendDescriptor_t d = NULL;
     if (reason[0] || !cudnn_ok(reason, cudnnBackendCreateDescriptor(type, &d), what)) return NULL;
@@ -67,26 +67,26 @@ void graph_close(cudnn_graph *g)
     for (int i = 0; i < g->tensors; i++) cudnnBackendDestroyDescriptor(g->tensor[i]);
 }
 
-/* uids of tensors between nodes begin at UID_BETWEEN. */
-enum { UID_BETWEEN = 1000, ALIGNMENT = 16 };
+/* uids of virtual tensors begin at UID_VIRTUAL. */
+enum { UID_VIRTUAL = 1000, ALIGNMENT = 16 };
 
 static graph_tensor add_tensor(cudnn_graph *g, int64_t uid, graph_shape s, bool by_value)
 {
     int64_t alignment = ALIGNMENT;
-    bool between = uid == 0;
+    bool is_virtual = uid == 0;
     if (g->tensors == GRAPH_TENSORS) snprintf(g->reason, GRAPH_REASON, "a graph has %d tensors", GRAPH_TENSORS);
     if (g->reason[0]) return GRAPH_NONE;
-    if (between) uid = UID_BETWEEN + g->tensors;
+    if (is_virtual) uid = UID_VIRTUAL + g->tensors;
     const graph_attribute list[] = {
         { CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &uid },
         { CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &s.type },
         { CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, GRAPH_DIMS, s.dim },
         { CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, GRAPH_DIMS, s.stride },
         { CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment },
-        { CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &between },
+        { CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &is_virtual },
         { CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, &by_value },
     };
-    cudnnBackendDescriptor_t d = graph_described(CUDNN_BACKEND_TENSOR_DESCRIPTOR, list, 7, "tensor", g->reason);
+    cudnnBackendDescriptor_t d = graph_descriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR, list, 7, "tensor", g->reason);
     if (!d) return GRAPH_NONE;
     g->tensor[g->tensors] = d;
     g->shape[g->tensors] = s;
@@ -98,33 +98,33 @@ graph_tensor graph_scalar(cudnn_graph *g, int64_t uid, cudnnDataType_t type)
 {
     return add_tensor(g, uid, graph_dense(type, 1, 1, 1, 1), true);
 }
-graph_tensor graph_between(cudnn_graph *g, graph_shape s) { return add_tensor(g, 0, s, false); }
+graph_tensor graph_virtual(cudnn_graph *g, graph_shape s) { return add_tensor(g, 0, s, false); }
 
-/* cuDNN describes a node by what it does and by its tensors. A place names one of these tensors. */
+/* An edge joins a node to one of its tensors. */
 typedef struct {
     cudnnBackendAttributeName_t name;
     graph_tensor tensor;
-} place;
+} edge;
 
-static void add_node(cudnn_graph *g, cudnnBackendDescriptorType_t type, cudnnBackendAttributeName_t does,
-                     cudnnBackendDescriptor_t what, const place *places, int count)
+static void add_node(cudnn_graph *g, cudnnBackendDescriptorType_t type, cudnnBackendAttributeName_t attribute,
+                     cudnnBackendDescriptor_t what, const edge *edges, int count)
 {
     graph_attribute list[8];
     int n = 0;
     if (g->nodes == GRAPH_NODES) snprintf(g->reason, GRAPH_REASON, "a graph has %d nodes", GRAPH_NODES);
-    if (what) list[n++] = (graph_attribute){ does, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &what };
+    if (what) list[n++] = (graph_attribute){ attribute, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &what };
     for (int i = 0; i < count && !g->reason[0]; i++)
-        if (places[i].tensor != GRAPH_NONE)
+        if (edges[i].tensor != GRAPH_NONE)
             list[n++] =
-                (graph_attribute){ places[i].name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &g->tensor[places[i].tensor] };
-    cudnnBackendDescriptor_t d = graph_described(type, list, n, "operation", g->reason);
+                (graph_attribute){ edges[i].name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &g->tensor[edges[i].tensor] };
+    cudnnBackendDescriptor_t d = graph_descriptor(type, list, n, "operation", g->reason);
     if (d) g->node[g->nodes++] = d;
     if (what) cudnnBackendDestroyDescriptor(what);
 }
 
 static const cudnnDataType_t arithmetic = CUDNN_DATA_FLOAT;
 
-static void add_pointwise(cudnn_graph *g, cudnnPointwiseMode_t mode, int64_t axis, const place *places, int count)
+static void add_pointwise(cudnn_graph *g, cudnnPointwiseMode_t mode, int64_t axis, const edge *edges, int count)
 {
     const graph_attribute list[] = {
         { CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode },
@@ -132,49 +132,49 @@ static void add_pointwise(cudnn_graph *g, cudnnPointwiseMode_t mode, int64_t axi
         { CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &axis },
     };
     cudnnBackendDescriptor_t what =
-        graph_described(CUDNN_BACKEND_POINTWISE_DESCRIPTOR, list, axis < 0 ? 2 : 3, "pointwise", g->reason);
-    add_node(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, what,
-             places, count);
+        graph_descriptor(CUDNN_BACKEND_POINTWISE_DESCRIPTOR, list, axis < 0 ? 2 : 3, "pointwise", g->reason);
+    add_node(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, what, edges,
+             count);
 }
 
 void graph_pointwise(cudnn_graph *g, cudnnPointwiseMode_t mode, graph_tensor y, graph_tensor x, graph_tensor b,
                      graph_tensor t)
 {
-    const place places[] = { { CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x },
-                             { CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b },
-                             { CUDNN_ATTR_OPERATION_POINTWISE_TDESC, t },
-                             { CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y } };
-    add_pointwise(g, mode, -1, places, 4);
+    const edge edges[] = { { CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x },
+                           { CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b },
+                           { CUDNN_ATTR_OPERATION_POINTWISE_TDESC, t },
+                           { CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y } };
+    add_pointwise(g, mode, -1, edges, 4);
 }
 
 void graph_index(cudnn_graph *g, int64_t axis, graph_tensor y, graph_tensor x)
 {
-    const place places[] = { { CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x }, { CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y } };
-    add_pointwise(g, CUDNN_POINTWISE_GEN_INDEX, axis, places, 2);
+    const edge edges[] = { { CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x }, { CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y } };
+    add_pointwise(g, CUDNN_POINTWISE_GEN_INDEX, axis, edges, 2);
 }
 
 void graph_matmul(cudnn_graph *g, graph_tensor c, graph_tensor a, graph_tensor b)
 {
     const graph_attribute list[] = { { CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &arithmetic } };
-    const place places[] = { { CUDNN_ATTR_OPERATION_MATMUL_ADESC, a },
-                             { CUDNN_ATTR_OPERATION_MATMUL_BDESC, b },
-                             { CUDNN_ATTR_OPERATION_MATMUL_CDESC, c } };
-    cudnnBackendDescriptor_t what = graph_described(CUDNN_BACKEND_MATMUL_DESCRIPTOR, list, 1, "matmul", g->reason);
-    add_node(g, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, CUDNN_ATTR_OPERATION_MATMUL_DESC, what, places, 3);
+    const edge edges[] = { { CUDNN_ATTR_OPERATION_MATMUL_ADESC, a },
+                           { CUDNN_ATTR_OPERATION_MATMUL_BDESC, b },
+                           { CUDNN_ATTR_OPERATION_MATMUL_CDESC, c } };
+    cudnnBackendDescriptor_t what = graph_descriptor(CUDNN_BACKEND_MATMUL_DESCRIPTOR, list, 1, "matmul", g->reason);
+    add_node(g, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, CUDNN_ATTR_OPERATION_MATMUL_DESC, what, edges, 3);
 }
 
 void graph_reduce(cudnn_graph *g, cudnnReduceTensorOp_t how, graph_tensor y, graph_tensor x)
 {
     const graph_attribute list[] = { { CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &how },
                                      { CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &arithmetic } };
-    const place places[] = { { CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x }, { CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y } };
+    const edge edges[] = { { CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x }, { CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y } };
     cudnnBackendDescriptor_t what =
-        graph_described(CUDNN_BACKEND_REDUCTION_DESCRIPTOR, list, 2, "reduction", g->reason);
-    add_node(g, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, CUDNN_ATTR_OPERATION_REDUCTION_DESC, what, places, 2);
+        graph_descriptor(CUDNN_BACKEND_REDUCTION_DESCRIPTOR, list, 2, "reduction", g->reason);
+    add_node(g, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, CUDNN_ATTR_OPERATION_REDUCTION_DESC, what, edges, 2);
 }
 
 void graph_reshape(cudnn_graph *g, graph_tensor y, graph_tensor x)
 {
-    const place places[] = { { CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x }, { CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y } };
-    add_node(g, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, NULL, places, 2);
+    const edge edges[] = { { CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x }, { CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y } };
+    add_node(g, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, NULL, edges, 2);
 }

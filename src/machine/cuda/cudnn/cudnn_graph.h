@@ -1,5 +1,5 @@
-/* cudnn/: attention by cuDNN. A graph of operations on 4-dimensional tensors is built node by node. A plan runs it, in
- * FP32. Making a plan allocates memory and may take seconds. It needs a device or the description of one. */
+/* cudnn/: attention by cuDNN. A graph of operations on 4-dimensional tensors is built node by node. A plan runs it and
+ * computes in FP32. Making a plan allocates memory, may take seconds, and needs a device or the description of one. */
 #pragma once
 #include "machine/cuda/cudnn/cudnn_library.h"
 #include <stdint.h>
@@ -28,14 +28,14 @@ graph_shape graph_transposed(graph_shape s); /* swaps the last two dimensions */
 
 void graph_open(cudnn_graph *g);
 void graph_close(cudnn_graph *g);
-/* Add a tensor: device memory, given by uid > 0 at run time; a host scalar, given likewise; a node's result. */
+/* Add a tensor: device memory or a host scalar, both bound to uid > 0 in graph_run; a virtual tensor (a result). */
 graph_tensor graph_memory(cudnn_graph *g, int64_t uid, graph_shape s);
 graph_tensor graph_scalar(cudnn_graph *g, int64_t uid, cudnnDataType_t type);
 typedef union {
     float real;
     int32_t integer;
 } graph_number; /* a scalar's value */
-graph_tensor graph_between(cudnn_graph *g, graph_shape s);
+graph_tensor graph_virtual(cudnn_graph *g, graph_shape s);
 
 /* Add a node: y = f(x), f(x, b), or t ? x : b for BINARY_SELECT. GRAPH_NONE: absent. axis: for GEN_INDEX. */
 enum { GRAPH_NONE = -1 };
@@ -46,29 +46,29 @@ void graph_matmul(cudnn_graph *g, graph_tensor c, graph_tensor a, graph_tensor b
 void graph_reduce(cudnn_graph *g, cudnnReduceTensorOp_t how, graph_tensor y, graph_tensor x);
 void graph_reshape(cudnn_graph *g, graph_tensor y, graph_tensor x);
 
-/* Returns whether the call succeeded. If not, writes to reason what failed and why. */
+/* Returns whether the call succeeded. If not, writes what failed and why. */
 bool cudnn_ok(char reason[GRAPH_REASON], cudnnStatus_t status, const char *what);
-/* Returns a finalized descriptor with these attributes, or NULL: on failure, or if reason was set before the call. */
+/* Returns a finalized descriptor with these attributes, or NULL on failure or if reason is not empty before. */
 typedef struct {
     cudnnBackendAttributeName_t name;
     cudnnBackendAttributeType_t type;
     int64_t count;
     const void *value;
 } graph_attribute;
-cudnnBackendDescriptor_t graph_described(cudnnBackendDescriptorType_t type, const graph_attribute *list, int count,
-                                         const char *what, char reason[GRAPH_REASON]);
+cudnnBackendDescriptor_t graph_descriptor(cudnnBackendDescriptorType_t type, const graph_attribute *list, int count,
+                                          const char *what, char reason[GRAPH_REASON]);
 
 /* Returns the device that plans are made for: a real one, or one described by JSON (tests). NULL: see reason. */
 cudnnBackendDescriptor_t graph_device(int device, char reason[GRAPH_REASON]);
 cudnnBackendDescriptor_t graph_device_described(const char *json, char reason[GRAPH_REASON]);
 
-/* workspace: the largest number of bytes. sms: how many SMs it runs on, if the engine has that setting; 0: all. */
+/* workspace: in bytes. sms: the SMs that the plan may use, if the engine has that setting; 0: all. */
 typedef struct {
     size_t workspace;
     int32_t sms;
 } plan_limits;
-/* Returns a plan of the first engine that the heuristic proposes and that takes the graph. The graph must then stay
- * open. Returns NULL if no engine takes it (g->reason). */
+/* Returns a plan of the first proposed engine that takes the graph. The graph must then stay open. Returns NULL if no
+ * engine takes it (g->reason). */
 cudnnBackendDescriptor_t graph_plan(cudnn_graph *g, cudnnBackendDescriptor_t device, plan_limits limits);
 /* Queues the plan. data[i] is the address of uid[i]: device memory, or a scalar on the host, which is read at once. */
 bool graph_run(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, int count, const int64_t *uid, void *const *data,

@@ -1,10 +1,10 @@
-/* cuDNN's graph interface, loaded when a run first needs it. Its functions are called by their usual names. */
+/* cuDNN's graph interface, loaded when a run first needs it. Call its functions by their usual names. */
 #pragma once
 #include <cudnn_graph.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Loads cuDNN if it is not loaded yet. Returns false and writes why if it or one of its functions is missing. */
+/* Loads cuDNN if it is not loaded yet. Returns false and writes why if the library or a function is missing. */
 bool cudnn_load(char *why, size_t length);
 
 /* clang-format off */

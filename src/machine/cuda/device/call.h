@@ -6,7 +6,7 @@
 
 typedef struct {
     tensor x[OP_OPERANDS];    /* operands in the order of kernels.h; absent ones keep their place */
-    bool update[OP_OPERANDS]; /* read and written, not only written */
+    bool update[OP_OPERANDS]; /* whether the operand is read and written, not only written */
     op_args args;
     const char *name; /* the operation's name, for messages */
     void *scratch;

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* FP8_CAPABILITY is the first compute capability whose tensor cores multiply FP8 (Ada). */
+/* FP8_CAPABILITY: 8.9 (Ada), the first compute capability whose tensor cores multiply FP8. */
 enum { WHY = 400, FP8_CAPABILITY = 89 };
 /* Bytes of shared memory that every kernel can use without cudaFuncSetAttribute. */
 enum { ALWAYS_ALLOWED = 48 << 10 };
@@ -20,33 +20,33 @@ static struct {
     int index;
     size_t shared_bytes; /* of one thread block */
     machine_device device;
-} own;
+} gpu;
 
 void cuda_check(cudaError_t code, const char *call, const char *file, int line)
 {
     char where[96] = "no GPU chosen";
     if (code == cudaSuccess) return;
-    if (own.chosen) snprintf(where, sizeof where, "GPU %d, %s", own.index, own.device.name);
+    if (gpu.chosen) snprintf(where, sizeof where, "GPU %d, %s", gpu.index, gpu.device.name);
     fail_at(file, line, STATUS_FAILED, "%s: %s, %s (%s)", call, cudaGetErrorName(code), cudaGetErrorString(code),
             where);
 }
 
-static void say_version(char *text, size_t length, int version)
+static void write_version(char *text, size_t length, int version)
 {
     snprintf(text, length, "%d.%d", version / 1000, version % 1000 / 10);
 }
 
-static void why_no_device(cudaError_t code, char *why, size_t length)
+static void explain_no_device(cudaError_t code, char *why, size_t length)
 {
     int driver = 0;
-    char knows[16], needs[16];
+    char supported[16], needed[16];
     cudaDriverGetVersion(&driver);
-    say_version(knows, sizeof knows, driver);
-    say_version(needs, sizeof needs, CUDART_VERSION);
+    write_version(supported, sizeof supported, driver);
+    write_version(needed, sizeof needed, CUDART_VERSION);
     if (code == cudaErrorNoDevice || code == cudaSuccess) snprintf(why, length, "no GPU is visible to this process");
     else if (driver == 0) snprintf(why, length, "no NVIDIA driver");
     else if (code == cudaErrorInsufficientDriver)
-        snprintf(why, length, "the NVIDIA driver knows CUDA %s, this build needs %s", knows, needs);
+        snprintf(why, length, "the NVIDIA driver knows CUDA %s, this build needs %s", supported, needed);
     else snprintf(why, length, "CUDA finds no GPU: %s, %s", cudaGetErrorName(code), cudaGetErrorString(code));
 }
 
@@ -55,13 +55,13 @@ static int visible_devices(char *why, size_t length)
     int devices = 0;
     cudaError_t code = cudaGetDeviceCount(&devices);
     if (code == cudaSuccess && devices > 0) return devices;
-    why_no_device(code, why, length);
+    explain_no_device(code, why, length);
     cudaGetLastError();
     return 0;
 }
 
-/* Binary code for 8.0 also runs on 8.6. Architecture-specific code (90a) runs on 9.0 only, which is enough because
- * there is no 9.1. The driver compiles PTX for 8.0 on all later GPUs. */
+/* Binary code also runs on later minor versions: 8.0 on 8.6. Code for 90a runs on 9.0 only, but there is no 9.1. The
+ * driver compiles PTX for all later GPUs. */
 static bool has_code_for(int major, int minor)
 {
     const int *list;
@@ -72,7 +72,7 @@ static bool has_code_for(int major, int minor)
     return false;
 }
 
-const char *cuda_code_words(char *text, size_t length)
+const char *cuda_code_text(char *text, size_t length)
 {
     const int *list;
     int count = cuda_architectures(&list), ptx = cuda_ptx();
@@ -85,15 +85,15 @@ const char *cuda_code_words(char *text, size_t length)
     return text;
 }
 
-static void why_no_code(int device, int major, int minor, char *why, size_t length)
+static void explain_no_code(int device, int major, int minor, char *why, size_t length)
 {
     char built[64];
     snprintf(why, length,
              "GPU %d has compute capability %d.%d, this build has code for %s (build with make CUDA_ARCH=\"%d%d\")",
-             device, major, minor, cuda_code_words(built, sizeof built), major, minor);
+             device, major, minor, cuda_code_text(built, sizeof built), major, minor);
 }
 
-static bool device_fits(int device, char *why, size_t length)
+static bool device_is_supported(int device, char *why, size_t length)
 {
     int major = 0, minor = 0;
     cudaError_t code = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
@@ -104,7 +104,7 @@ static bool device_fits(int device, char *why, size_t length)
         cudaGetLastError();
         return false;
     }
-    if (!has_code_for(major, minor)) why_no_code(device, major, minor, why, length);
+    if (!has_code_for(major, minor)) explain_no_code(device, major, minor, why, length);
     return has_code_for(major, minor);
 }
 
@@ -114,7 +114,7 @@ static bool libraries_load(char *why, size_t length)
     return cublaslt_load(why, length) && (world_ranks() == 1 || nccl_load(why, length));
 }
 
-/* Creates a context. Only this shows that another process holds the GPU exclusively, or that the GPU has failed. */
+/* Creates a context. This fails if another process holds the GPU exclusively, or if the GPU has failed. */
 static bool gives_context(int device, char *why, size_t length)
 {
     cudaError_t code = cudaSetDevice(device);
@@ -129,12 +129,12 @@ static bool gives_context(int device, char *why, size_t length)
 bool cuda_device_usable(char *why, size_t length)
 {
     int devices = visible_devices(why, length), device = devices ? world_node_rank() % devices : 0;
-    return devices > 0 && device_fits(device, why, length) && libraries_load(why, length) &&
+    return devices > 0 && device_is_supported(device, why, length) && libraries_load(why, length) &&
            gives_context(device, why, length);
 }
 
 /* Writes the UUID as nvidia-smi and CUDA_VISIBLE_DEVICES do: "GPU-8a6b0a1c-...". */
-static void say_identity(char *text, size_t length, const cudaUUID_t *uuid)
+static void write_identity(char *text, size_t length, const cudaUUID_t *uuid)
 {
     size_t used = (size_t)snprintf(text, length, "GPU-");
     for (int i = 0; i < 16; i++)
@@ -142,7 +142,7 @@ static void say_identity(char *text, size_t length, const cudaUUID_t *uuid)
                                  (unsigned)(unsigned char)uuid->bytes[i]);
 }
 
-static void say_board(machine_device *d)
+static void read_board(machine_device *d)
 {
     nvml_board b = nvml_read_board(d->identity);
     memcpy(d->bus, b.bus, sizeof d->bus);
@@ -154,73 +154,73 @@ static void say_board(machine_device *d)
 static void choose(int index)
 {
     struct cudaDeviceProp properties;
-    machine_device *d = &own.device;
+    machine_device *d = &gpu.device;
     CUDA_CHECK(cudaSetDevice(index));
     CUDA_CHECK(cudaGetDeviceProperties(&properties, index));
     snprintf(d->name, sizeof d->name, "%.*s", (int)sizeof d->name - 1, properties.name);
-    say_identity(d->identity, sizeof d->identity, &properties.uuid);
+    write_identity(d->identity, sizeof d->identity, &properties.uuid);
     d->multiprocessors = properties.multiProcessorCount;
     d->memory_bytes = (double)properties.totalGlobalMem;
     d->ecc = properties.ECCEnabled != 0;
-    say_board(d);
+    read_board(d);
     d->fp8 = properties.major * 10 + properties.minor >= FP8_CAPABILITY;
-    own.shared_bytes = properties.sharedMemPerBlockOptin;
-    own.index = index;
-    own.chosen = true;
+    gpu.shared_bytes = properties.sharedMemPerBlockOptin;
+    gpu.index = index;
+    gpu.chosen = true;
 }
 
 void cuda_device_use(void)
 {
     char why[WHY] = "";
-    if (own.chosen) return;
+    if (gpu.chosen) return;
     int devices = visible_devices(why, sizeof why);
     int index = devices ? world_node_rank() % devices : 0;
-    if (!devices || !device_fits(index, why, sizeof why)) FAIL("the CUDA machine cannot run: %s", why);
+    if (!devices || !device_is_supported(index, why, sizeof why)) FAIL("the CUDA machine cannot run: %s", why);
     choose(index);
 }
 
 int cuda_multiprocessors(void)
 {
     cuda_device_use();
-    return own.device.multiprocessors;
+    return gpu.device.multiprocessors;
 }
 
 size_t cuda_shared_memory(void)
 {
     cuda_device_use();
-    return own.shared_bytes;
+    return gpu.shared_bytes;
 }
 
 void cuda_allow_shared(const void *kernel, size_t bytes, const char *name)
 {
     if (bytes <= ALWAYS_ALLOWED) return;
     if (bytes > cuda_shared_memory())
-        FAIL("%s needs %zu bytes of shared memory for a thread block; GPU %d, %s, has %zu", name, bytes, own.index,
-             own.device.name, own.shared_bytes);
+        FAIL("%s needs %zu bytes of shared memory for a thread block; GPU %d, %s, has %zu", name, bytes, gpu.index,
+             gpu.device.name, gpu.shared_bytes);
     CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
 }
 
 /* Writes the driver's version, if NVML reports it, and the newest CUDA version that the driver supports. */
-static void say_driver(char *text, size_t length, const char *version)
+static void write_driver(char *text, size_t length, const char *version)
 {
     int driver = 0;
-    char knows[16];
+    char supported[16];
     cudaDriverGetVersion(&driver);
-    say_version(knows, sizeof knows, driver);
-    snprintf(text, length, "%.14s%sCUDA %.8s", version, *version ? ", " : "", knows);
+    write_version(supported, sizeof supported, driver);
+    snprintf(text, length, "%.14s%sCUDA %.8s", version, *version ? ", " : "", supported);
 }
 
-void cuda_device_state(device_state *now) { *now = nvml_read(own.device.identity).now; }
+void cuda_device_state(device_state *now) { *now = nvml_read(gpu.device.identity).now; }
 
 machine_device cuda_device_read(void)
 {
     cuda_device_use();
     size_t free_bytes = 0, bytes = 0;
-    machine_device d = own.device;
+    machine_device d = gpu.device;
     nvml_state s = nvml_read(d.identity);
     CUDA_CHECK(cudaMemGetInfo(&free_bytes, &bytes));
     d.free_bytes = (double)free_bytes;
-    say_driver(d.driver, sizeof d.driver, s.driver);
+    write_driver(d.driver, sizeof d.driver, s.driver);
     memcpy(d.fabric, s.fabric, sizeof d.fabric);
     d.ecc |= s.ecc;
     d.clocks_known = s.clocks_known;

@@ -6,7 +6,7 @@
 /* Returns whether this process can run on its GPU, and creates a context there. If not, writes the reason: a clause. */
 bool cuda_device_usable(char *why, size_t length);
 /* Writes the compute capabilities that this build has code for: "9.0, 10.0, PTX of 8.0". Returns text. */
-const char *cuda_code_words(char *text, size_t length);
+const char *cuda_code_text(char *text, size_t length);
 /* Chooses this rank's GPU at the first call: its rank on the node, modulo the number of visible GPUs. */
 void cuda_device_use(void);
 /* Returns the number of multiprocessors of this rank's GPU. */

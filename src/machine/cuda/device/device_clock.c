@@ -1,5 +1,5 @@
 /* The time of CUDA events. CUDA returns the milliseconds between two events as a float. Its resolution is half a
- * microsecond after 4 s, but hundreds of microseconds after hours. Therefore the base event moves along. */
+ * microsecond after 4 s, but hundreds of microseconds after hours. Therefore the base event is replaced after 4 s. */
 #include "machine/cuda/device/device_clock.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -31,23 +31,23 @@ void device_clock_close(device_clock *c)
     free(c);
 }
 
-/* Corrects the base time if the event's time contradicts the host's: the device's clock runs some ppm fast or slow. */
+/* Moves the base time if the event's time is outside [after, before]: the device's clock runs some ppm fast or slow. */
 double device_clock_time(device_clock *c, cudaEvent_t event, double after, double before)
 {
     float milliseconds = 0.0f;
     CUDA_CHECK(cudaEventElapsedTime(&milliseconds, c->base, event));
-    double time = c->base_time + 1e-3 * (double)milliseconds, seen = time < after    ? after
-                                                                     : time > before ? before
-                                                                                     : time;
-    c->base_time += seen - time;
-    return seen;
+    double time = c->base_time + 1e-3 * (double)milliseconds, corrected = time < after    ? after
+                                                                          : time > before ? before
+                                                                                          : time;
+    c->base_time += corrected - time;
+    return corrected;
 }
 
 void device_clock_advance(device_clock *c, cudaEvent_t *event, double time)
 {
-    cudaEvent_t passed = c->base;
+    cudaEvent_t old_base = c->base;
     if (time - c->base_time < ADVANCE_SECONDS) return;
     c->base = *event;
     c->base_time = time;
-    *event = passed;
+    *event = old_base;
 }

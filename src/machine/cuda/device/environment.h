@@ -5,9 +5,9 @@
 
 /* Sets the variables that are unset. Call it before any library reads them and before there are threads. Idempotent. */
 void cuda_environment(void);
-/* Returns whether no variable changes how transfers are laid out. If not, writes the names. Mere tuning is allowed. */
+/* Returns whether no variable changes the thread blocks or the order of transfers. If not, writes the names. */
 bool cuda_environment_suits(char *why, size_t length);
-/* Returns whether the environment lets NCCL move windows by copy engines. If not, writes which variable forbids it. */
-bool cuda_environment_lets_windows(char *why, size_t length);
-/* Forbids sums inside the switch (NVLS). Call it before the first communicator is made. */
-void cuda_environment_repeat_bits(void);
+/* Returns whether NCCL may use copy engines for windows. If not, writes the variable that forbids it. */
+bool cuda_environment_allows_windows(char *why, size_t length);
+/* Forbids sums inside NVLink switches, whose order varies. Call it before the first communicator is made. */
+void cuda_environment_disable_nvls(void);

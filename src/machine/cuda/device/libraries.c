@@ -9,7 +9,7 @@ cublaslt_functions cublaslt;
 nccl_functions nccl;
 nccl_window_functions nccl_windows;
 
-/* Fills `table`, a struct of `count` function pointers in the order of `name`. dlsym returns data pointers. */
+/* Fills `table`, a struct of `count` function pointers in the order of `name`. */
 static bool load(const char *file, const char *const *name, size_t count, void *table, char *why, size_t length)
 {
     void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);

@@ -1,5 +1,5 @@
-/* cuBLASLt and NCCL, loaded when a rank first needs them, so that a run on the host needs neither. After cublaslt_load
- * or nccl_load their functions are called by their usual names. */
+/* cuBLASLt and NCCL. Each is loaded when a rank first needs it: a run on the host needs neither. After cublaslt_load or
+ * nccl_load, call their functions by their usual names. */
 #pragma once
 #include <cublasLt.h>
 #include <nccl.h>
@@ -14,7 +14,7 @@ int nccl_version(void);
 /* Writes "2.28.9" for 22809, the number format of cuBLASLt and NCCL. Returns text. */
 enum { VERSION_TEXT = 16 };
 const char *library_version_text(int version, char text[VERSION_TEXT]);
-/* Returns whether NCCL is loaded and can gather without multiprocessors (2.28.3). Then nccl_windows can be called. */
+/* Returns whether NCCL is loaded and can gather by copy engines (2.28.3). Then nccl_windows can be called. */
 bool nccl_windows_load(void);
 
 /* clang-format off */

@@ -1,4 +1,4 @@
-/* Device memory, and copies between it and the host. Each call waits for its own work and for nothing else. */
+/* Device memory, and copies between it and the host. Each call waits only for the work that it starts. */
 #pragma once
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-/* NVML is loaded at the first use. It comes with the driver, so a machine may have none; its interface is declared
+/* NVML comes with the driver, so a machine may not have it. It is loaded at the first use; its interface is declared
  * here. XGSW_NVML, defined on the compiler's command line, is its file name; NULL means the program itself. */
 #include "machine/cuda/device/nvml.h"
 #include <dlfcn.h>
@@ -73,7 +73,7 @@ static nvml_functions load(void)
 }
 
 /* Reads the "clocks event reasons". Idle GPUs, clocks set by an administrator, and the power limit do not count as
- * throttling: large products take every H100 to its power limit. */
+ * throttling: in large products every H100 reaches its power limit. */
 static void read_reasons(nvml_state *s, unsigned long long bits)
 {
     static const struct {

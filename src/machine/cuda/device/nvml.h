@@ -2,11 +2,11 @@
 #pragma once
 #include "machine/sample/sampler.h"
 
-/* now: clock of the multiprocessors, temperature of the chip, other values of the whole board. Zeros, NaN or empty
- * texts if the library or one of its functions is missing. */
+/* now: clock of the multiprocessors, temperature of the chip, power and energy of the board. A value is 0, NaN or empty
+ * if the library or its function is missing. */
 typedef struct {
     char driver[24], fabric[48]; /* as in machine_device */
-    bool ecc, clocks_known;      /* clocks_known: the state of throttling is known */
+    bool ecc, clocks_known;      /* clocks_known: whether the GPU is throttled is known */
     device_state now;
 } nvml_state;
 
@@ -16,6 +16,6 @@ typedef struct {
     double power_limit_watts, clock_limit_hertz;
 } nvml_board;
 
-/* Return the state and the properties. identity: "GPU-8a6b..."; the GPU need not be visible to this process. */
+/* identity: "GPU-8a6b..."; the GPU need not be visible to this process. */
 nvml_state nvml_read(const char *identity);
 nvml_board nvml_read_board(const char *identity);

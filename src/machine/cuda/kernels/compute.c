@@ -36,10 +36,10 @@ static size_t plain_scratch_bytes(const op *o)
     return scratch_of[o->kind] ? scratch_of[o->kind](&c) : 0;
 }
 
-/* Kernels that write FP8 values themselves: the format, and a mask of the operands that must then be BF16. */
+/* Kernels that can write FP8 values: the format, and a mask of the operands that must then be BF16. */
 static const struct {
-    dtype codes;
-    unsigned values;
+    dtype format;
+    unsigned bf16_mask;
 } fused[OP_KINDS] = {
     [OP_SWIGLU_FORWARD] = { E4M3, 1 },       [OP_SWIGLU_BACKWARD] = { E5M2, 3 },
     [OP_GEGLU_FORWARD] = { E4M3, 1 },        [OP_GEGLU_BACKWARD] = { E5M2, 3 },
@@ -55,22 +55,22 @@ static bool rotates_packs(const op *o)
     return o->args.rope.width == d && d % 16 == 0;
 }
 
-/* Returns whether the operation needs no scratch between computing and FP8. Depends on shapes and formats alone. */
-static bool is_one(const op *o)
+/* Returns whether one kernel computes the operation, with its FP8 output. Depends on shapes and formats alone. */
+static bool is_one_kernel(const op *o)
 {
     int at = op_encoding(o);
-    bool all = at < 0 || fused[o->kind].values != 0;
+    bool all = at < 0 || fused[o->kind].bf16_mask != 0;
     for (int i = 0; i < at; i++)
         all = all &&
-              (!(fused[o->kind].values >> i & 1) || !o->operand[i].tensor.dims || o->operand[i].tensor.type == BF16);
+              (!(fused[o->kind].bf16_mask >> i & 1) || !o->operand[i].tensor.dims || o->operand[i].tensor.type == BF16);
     for (int i = ENCODING_CODES; at >= 0 && i <= ENCODING_TRANSPOSED; i++)
-        all = all && (!o->operand[at + i].tensor.dims || o->operand[at + i].tensor.type == fused[o->kind].codes);
+        all = all && (!o->operand[at + i].tensor.dims || o->operand[at + i].tensor.type == fused[o->kind].format);
     return all && (at < 0 || o->kind != OP_ROPE_BACKWARD || rotates_packs(o));
 }
 
 size_t cuda_scratch_bytes(const op *o)
 {
-    if (is_one(o)) return plain_scratch_bytes(o);
+    if (is_one_kernel(o)) return plain_scratch_bytes(o);
     encoded_parts part = encoded_parts_of(o, NULL);
     return encoded_bytes(o) + plain_scratch_bytes(&part.values);
 }
@@ -93,6 +93,6 @@ static void compute_encoded(const op *o, char *scratch, size_t bytes, cudaStream
 
 void cuda_compute(const op *o, void *scratch, size_t bytes, cudaStream_t stream)
 {
-    if (is_one(o)) compute_plain(o, scratch, bytes, stream);
+    if (is_one_kernel(o)) compute_plain(o, scratch, bytes, stream);
     else compute_encoded(o, scratch, bytes, stream);
 }

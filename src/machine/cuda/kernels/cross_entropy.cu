@@ -5,9 +5,9 @@
 #include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/kernels/strip.cuh"
 
-enum { THREADS = 512, FLIGHT = 4, SHORT_ROW = 1024, LOSSES = 1024, SUMMERS = 256 };
+enum { THREADS = 512, FLIGHT = 4, SHORT_ROW = 1024, LOSSES = 1024, LOSS_THREADS = 256 };
 
-/* This rank's columns, how many of them are no padding, and the vocabulary index of the first. */
+/* columns: of this rank; valid: those that are not padding; first: vocabulary index of the first column. */
 typedef struct {
     const int32_t *label;
     int64_t columns, valid, first;
@@ -23,34 +23,34 @@ static row_rule rule_of(const cuda_call *c)
 }
 
 /* Returns the label's column on this rank, or -1. */
-static __device__ __forceinline__ int64_t own_column(const row_rule &r)
+static __device__ __forceinline__ int64_t label_column(const row_rule &r)
 {
     int64_t column = r.label[blockIdx.x] - r.first;
     return column >= 0 && column < r.valid ? column : -1;
 }
 
-/* Calls body(strip, place) for the block's row: first for strips of `length`, of which FLIGHT are loaded before use,
- * then for the remaining elements. A thread gets its strips in ascending order. */
+/* Calls body(strip, column) for the block's row: first for strips of `length`, of which FLIGHT are loaded before use,
+ * then for the remaining elements. Each thread visits its strips in ascending order. */
 template <int length, int threads, typename type, typename body_type>
 static __device__ __forceinline__ void each_strip(const type *x, int64_t n, body_type body)
 {
     const int64_t step = threads * length, whole = n / length * length;
     for (int64_t at = static_cast<int64_t>(threadIdx.x) * length; at < whole; at += FLIGHT * step) {
-        strip<type, length> held[FLIGHT];
+        strip<type, length> loaded[FLIGHT];
 #pragma unroll
         for (int i = 0; i < FLIGHT; i++)
-            if (at + i * step < whole) held[i] = strip_load<length>(x, at + i * step);
+            if (at + i * step < whole) loaded[i] = strip_load<length>(x, at + i * step);
 #pragma unroll
         for (int i = 0; i < FLIGHT; i++)
-            if (at + i * step < whole) body(held[i], at + i * step);
+            if (at + i * step < whole) body(loaded[i], at + i * step);
     }
     for (int64_t at = whole + threadIdx.x; at < n; at += threads) body(strip_load<1>(x, at), at);
 }
 
-/* exp_shared for x <= 0, with the hardware's 2^r, |r| <= 1/2, instead of a polynomial. It is as accurate (2^-22, and
- * 2^-24 from its argument), and the partial kernel stays limited by memory. Its sum has another order than the host's
- * anyway; the finish kernel keeps the host's bits. The product at the end keeps a NaN; a sum of bits would not. */
-static __device__ __forceinline__ float exp_near(float x)
+/* exp_shared for x <= 0, with the hardware's 2^r, |r| <= 1/2, instead of a polynomial, so that the partial kernel stays
+ * limited by memory. It is as accurate (2^-22, and 2^-24 from its argument). Its bits differ from the host's, but so
+ * does the order of the sum; the finish kernel has the host's bits. The product at the end keeps a NaN. */
+static __device__ __forceinline__ float exp_hardware(float x)
 {
     x = x < -87.0f ? -87.0f : x;
     float shifted = fmaf(x, 1.44269502f, 12582912.0f), n = shifted - 12582912.0f;
@@ -59,8 +59,8 @@ static __device__ __forceinline__ float exp_near(float x)
 }
 
 /* A thread's maximum and sum of e^(x - maximum). Eight terms are added as a tree in FP32, the trees in double. Relative
- * errors: exponentials 3e-7; rescaling to a larger maximum 3e-7; three roundings in the tree and one of the sum 2.4e-7.
- * Together 8.4e-7. The finish kernel adds 3e-7, and 2^-21 where x is up to 16 below the maximum. */
+ * errors: exponentials 3e-7; rescaling to a larger maximum 3e-7; three roundings in the tree and one of the sum 2.4e-7;
+ * 8.4e-7 in total. The finish kernel adds 3e-7, and 2^-21 if x is up to 16 below the maximum. */
 typedef struct {
     float maximum;
     double sum;
@@ -71,7 +71,7 @@ template <int warps> struct row_parts {
 };
 
 /* Returns e^(x - to), or 1 if both are the same infinity. */
-static __device__ __forceinline__ double shrinking(float x, float to)
+static __device__ __forceinline__ double rescale_factor(float x, float to)
 {
     return x == to ? 1.0 : static_cast<double>(exp_shared(x - to));
 }
@@ -85,13 +85,13 @@ static __device__ __forceinline__ float tree_sum(const float (&x)[STRIP])
 template <typename type, int length>
 static __device__ __forceinline__ void add_strip(row_part &p, const strip<type, length> &x)
 {
-    float term[length], here = -INFINITY;
-    for (int i = 0; i < length; i++) here = widen(x.of[i]) > here ? widen(x.of[i]) : here;
-    if (here > p.maximum) {
-        p.sum *= shrinking(p.maximum, here);
-        p.maximum = here;
+    float term[length], largest = -INFINITY;
+    for (int i = 0; i < length; i++) largest = widen(x.of[i]) > largest ? widen(x.of[i]) : largest;
+    if (largest > p.maximum) {
+        p.sum *= rescale_factor(p.maximum, largest);
+        p.maximum = largest;
     }
-    for (int i = 0; i < length; i++) term[i] = exp_near(widen(x.of[i]) - p.maximum);
+    for (int i = 0; i < length; i++) term[i] = exp_hardware(widen(x.of[i]) - p.maximum);
     p.sum += static_cast<double>(tree_sum(term));
 }
 
@@ -100,7 +100,7 @@ template <int warps> static __device__ __forceinline__ row_part block_part(row_p
 {
     float own = p.maximum;
     p.maximum = warp_maximum(own);
-    p.sum *= shrinking(own, p.maximum);
+    p.sum *= rescale_factor(own, p.maximum);
     for (int distance = WARP / 2; distance > 0; distance /= 2) p.sum += __shfl_xor_sync(0xFFFFFFFFu, p.sum, distance);
     if (threadIdx.x % WARP == 0) {
         shared.maximum[threadIdx.x / WARP] = p.maximum;
@@ -109,7 +109,7 @@ template <int warps> static __device__ __forceinline__ row_part block_part(row_p
     __syncthreads();
     row_part all = { -INFINITY, 0.0 };
     for (int i = 0; i < warps; i++) all.maximum = fmaxf(all.maximum, shared.maximum[i]);
-    for (int i = 0; i < warps; i++) all.sum += shared.sum[i] * shrinking(shared.maximum[i], all.maximum);
+    for (int i = 0; i < warps; i++) all.sum += shared.sum[i] * rescale_factor(shared.maximum[i], all.maximum);
     return all;
 }
 
@@ -120,10 +120,10 @@ static KERNEL(threads) partial_rows(tensor logits, row_rule r, float *out)
     SHARED(row_parts<threads / WARP>, shared);
     const type *x = row_of<type>(logits, blockIdx.x);
     row_part p = { -INFINITY, 0.0 };
-    each_strip<length, threads>(x, r.valid, [&](const auto &held, int64_t) { add_strip(p, held); });
+    each_strip<length, threads>(x, r.valid, [&](const auto &loaded, int64_t) { add_strip(p, loaded); });
     p = block_part(p, shared);
     if (threadIdx.x > 0) return;
-    int64_t own = own_column(r);
+    int64_t own = label_column(r);
     out[3 * blockIdx.x] = p.maximum;
     out[3 * blockIdx.x + 1] = static_cast<float>(p.sum);
     out[3 * blockIdx.x + 2] = own < 0 ? 0.0f : widen(x[own]);
@@ -152,15 +152,15 @@ static __device__ double loss_of(row_total t)
     return log(static_cast<double>(t.sum)) + static_cast<double>(t.maximum) - static_cast<double>(t.label);
 }
 
-/* Replaces a strip of logits by (softmax - onehot) scale. to_own: the label's index in the strip. */
+/* Replaces a strip of logits by (softmax - onehot) scale. label_index: in the strip. */
 template <typename type, int length>
 static __device__ __forceinline__ void store_gradient(type *row, int64_t at, const strip<type, length> &x,
-                                                      int64_t to_own, row_total t, float factor, float scale)
+                                                      int64_t label_index, row_total t, float factor, float scale)
 {
     float d[length];
     for (int i = 0; i < length; i++) {
         float power = exp_shared(widen(x.of[i]) - t.maximum);
-        d[i] = (i == to_own ? fmaf(power, factor, -1.0f) : power * factor) * scale;
+        d[i] = (i == label_index ? fmaf(power, factor, -1.0f) : power * factor) * scale;
     }
     strip_store(row, at, d);
 }
@@ -171,28 +171,29 @@ static KERNEL(threads) finish_rows(tensor logits, row_rule r, const float *parti
 {
     type *x = row_of<type>(logits, blockIdx.x), zero = {};
     row_total t = join_ranks(partials, ranks);
-    int64_t own = own_column(r);
+    int64_t own = label_column(r);
     float factor = 1.0f / t.sum;
     if (threadIdx.x == 0) row_loss[blockIdx.x] = loss_of(t);
-    each_strip<length, threads>(x, r.valid, [&](const auto &held, int64_t at) {
-        store_gradient(x, at, held, own < 0 ? -1 : own - at, t, factor, r.scale);
+    each_strip<length, threads>(x, r.valid, [&](const auto &loaded, int64_t at) {
+        store_gradient(x, at, loaded, own < 0 ? -1 : own - at, t, factor, r.scale);
     });
     for (int64_t at = r.valid + threadIdx.x; at < r.columns; at += threads) x[at] = zero;
 }
 
-/* loss [b] = sum over positions, in order. Each sample has a block: all threads load, one thread adds. */
+/* loss [b] = sum over positions, in order. One block per sample: all threads load, one thread adds. */
 typedef struct {
     double loss[LOSSES];
-} some_losses;
+} loss_chunk;
 
-static KERNEL(SUMMERS) sum_losses(const double *row_loss, int64_t rows, double *loss, int64_t stride)
+static KERNEL(LOSS_THREADS) sum_losses(const double *row_loss, int64_t rows, double *loss, int64_t stride)
 {
-    SHARED(some_losses, shared);
+    SHARED(loss_chunk, shared);
     int64_t b = gridDim.x, positions = rows / b;
     double sum = 0.0;
     for (int64_t first = 0; first < positions; first += LOSSES) {
         int64_t left = positions - first, count = left < LOSSES ? left : static_cast<int64_t>(LOSSES);
-        for (int64_t i = threadIdx.x; i < count; i += SUMMERS) shared.loss[i] = row_loss[(first + i) * b + blockIdx.x];
+        for (int64_t i = threadIdx.x; i < count; i += LOSS_THREADS)
+            shared.loss[i] = row_loss[(first + i) * b + blockIdx.x];
         __syncthreads();
         for (int64_t i = 0; threadIdx.x == 0 && i < count; i++) sum += shared.loss[i];
         __syncthreads();
@@ -221,7 +222,7 @@ template <int threads> static void finish(const cuda_call *c, const row_rule &r,
         LAUNCH(kernel, rows, threads, 0, c->stream, c->x[0], r, static_cast<const float *>(c->x[2].data), ranks,
                row_loss);
     });
-    LAUNCH(sum_losses, static_cast<unsigned>(loss.dim[0]), SUMMERS, sizeof(some_losses), c->stream, row_loss,
+    LAUNCH(sum_losses, static_cast<unsigned>(loss.dim[0]), LOSS_THREADS, sizeof(loss_chunk), c->stream, row_loss,
            static_cast<int64_t>(rows), static_cast<double *>(loss.data), loss.stride[0]);
 }
 

@@ -12,8 +12,8 @@ static __device__ __forceinline__ float widen(bf16 x) { return bf16_widen(x.bits
 static __device__ __forceinline__ void narrow(float &to, float x) { to = x; }
 static __device__ __forceinline__ void narrow(bf16 &to, float x) { to.bits = round_bf16(x); }
 
-/* Elements that are moved at once: 16 bytes, or as many elements as the narrower format of a conversion has in 16
- * bytes. BF16 stays in pairs, so that it takes no more registers than bytes. */
+/* Elements that are moved at once: those in 16 bytes. In a conversion, as many as the narrower format has in 16 bytes.
+ * BF16 stays in pairs, so that two elements share a register. */
 template <typename type, int length = 16 / sizeof(type)> struct alignas(16) pack {
     enum { LENGTH = length };
     type of[length];
@@ -32,7 +32,7 @@ template <int length> static __device__ __forceinline__ float get(const pack<bf1
     return float_from_bits(i % 2 ? x.pair[i / 2] & 0xFFFF0000u : x.pair[i / 2] << 16);
 }
 
-/* Rounds a whole pack. BF16 is rounded in pairs: half an instruction per element, where bf16_round takes seven. */
+/* Rounds a whole pack. BF16 is rounded in pairs: half an instruction per element, instead of seven in bf16_round. */
 template <int length> static __device__ __forceinline__ void narrow(pack<float, length> &to, const float (&x)[length])
 {
     for (int i = 0; i < length; i++) to.of[i] = x[i];
@@ -54,8 +54,8 @@ static inline int64_t elements_of(const tensor &t)
 }
 static inline int64_t rows_of(const tensor &t) { return t.dims == 1 ? 1 : elements_of(t) / columns_of(t); }
 
-/* Returns the offset of row `row` of a view, in elements. All dims but the last are counted as one; fewer than 2^32
- * rows. Dims are indexed by constants, because a parameter indexed otherwise is copied to the stack. */
+/* Returns the offset of row `row` of a view, in elements. A row has the last dim; there are fewer than 2^32 rows. Dims
+ * are indexed by constants, because the compiler copies a parameter with variable indices to the stack. */
 static __device__ __forceinline__ int64_t row_offset(const tensor &t, int64_t row)
 {
     uint32_t at = static_cast<uint32_t>(row);
@@ -95,8 +95,8 @@ static __device__ __forceinline__ void put(const line &x, int64_t i, float value
     else static_cast<float *>(x.data)[i] = value;
 }
 
-/* Returns the view with neighbouring dims merged where memory allows, except the last. Most views become matrices, and
- * finding a row of a matrix needs no division. */
+/* Returns the view with neighbouring dims merged where strides allow, except the last. Most views become matrices, in
+ * which the address of a row needs no division. */
 static inline tensor merged(tensor t)
 {
     for (int i = t.dims - 2; i > 0; i--) {
@@ -128,7 +128,7 @@ static inline bool packs(const tensor &t, int64_t length)
 /* Returns how many parts of size `part` cover n. */
 XGSW_SHARED int64_t parts_of(int64_t n, int64_t part) { return (n + part - 1) / part; }
 
-/* Returns the smallest number of threads in whole warps that is at least `wanted`, but at most `largest`. */
+/* Returns `wanted` rounded up to whole warps, but at most `largest`. */
 static inline int threads_for(int64_t wanted, int largest)
 {
     int64_t threads = parts_of(wanted, WARP) * WARP;

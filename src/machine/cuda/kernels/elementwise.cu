@@ -1,5 +1,5 @@
-/* Filling, copying, adding, and planted faults. Frequent cases move packs, four per thread at a time: [8192, 4096] BF16
- * copied or added moves 134 or 201 MB by 4096 blocks of 256 threads. All other cases go element by element. */
+/* Filling, copying, adding, and planted faults. Frequent cases move packs, four per thread at a time: copying or adding
+ * [8192, 4096] BF16 moves 134 or 201 MB by 4096 blocks of 256 threads. Other cases have one thread per element. */
 #include "base/fp8.h"
 #include "machine/cuda/kernels/element.cuh"
 #include "machine/cuda/kernels/kernels.h"
@@ -46,7 +46,7 @@ static __device__ void value_set(const tensor &t, int64_t i, double value)
     }
 }
 
-static __device__ __forceinline__ int64_t thread_of_all() { return blockIdx.x * (int64_t)blockDim.x + threadIdx.x; }
+static __device__ __forceinline__ int64_t thread_number() { return blockIdx.x * (int64_t)blockDim.x + threadIdx.x; }
 
 /* One thread per element. */
 static unsigned blocks_for(int64_t elements) { return (unsigned)parts_of(elements, THREADS); }
@@ -64,7 +64,7 @@ KERNEL(THREADS) fill_packs(pack<uint32_t> *to, pack<uint32_t> value, int64_t cou
 
 KERNEL(THREADS) fill_plain(tensor t, int64_t first, int64_t end, double value)
 {
-    int64_t i = first + thread_of_all();
+    int64_t i = first + thread_number();
     if (i < end) value_set(t, place_of(t, i), value);
 }
 
@@ -99,7 +99,7 @@ void cuda_fill(const cuda_call *c)
 
 KERNEL(THREADS) scale(tensor t, int64_t n, double factor)
 {
-    int64_t i = thread_of_all();
+    int64_t i = thread_number();
     if (i >= n) return;
     int64_t place = place_of(t, i);
     if (t.type == U64) static_cast<uint64_t *>(t.data)[place] *= (uint64_t)factor;
@@ -130,20 +130,20 @@ void cuda_flip(const cuda_call *c)
 struct part {
     int64_t row, at;
 };
-static __device__ __forceinline__ part part_of(int parts, int each)
+static __device__ __forceinline__ part part_of(int parts, int per_thread)
 {
-    return { (int)blockIdx.x / parts, (int64_t)((int)blockIdx.x % parts) * blockDim.x * each + threadIdx.x };
+    return { (int)blockIdx.x / parts, (int64_t)((int)blockIdx.x % parts) * blockDim.x * per_thread + threadIdx.x };
 }
 
-template <typename type> static __device__ __forceinline__ void put_one(type &to, type from) { to = from; }
-template <typename type, typename other> static __device__ __forceinline__ void put_one(type &to, other from)
+template <typename type> static __device__ __forceinline__ void convert(type &to, type from) { to = from; }
+template <typename type, typename other> static __device__ __forceinline__ void convert(type &to, other from)
 {
     narrow(to, widen(from));
 }
 
 template <typename to_type, typename from_type, int LENGTH>
-static __device__ __forceinline__ pack<to_type, LENGTH> joined(pack<to_type, LENGTH> to,
-                                                               const pack<from_type, LENGTH> &from, bool adds)
+static __device__ __forceinline__ pack<to_type, LENGTH> converted(pack<to_type, LENGTH> to,
+                                                                  const pack<from_type, LENGTH> &from, bool adds)
 {
     float x[LENGTH];
     for (int i = 0; i < LENGTH; i++) x[i] = adds ? get(to, i) + get(from, i) : get(from, i);
@@ -169,7 +169,7 @@ copy_packs(tensor to, tensor from, bool adds, int parts)
     }
     for (int k = 0; k < PACKS; k++) {
         int64_t at = p.at + k * (int)blockDim.x;
-        if (at < n) y[at] = joined(present[k], given[k], adds);
+        if (at < n) y[at] = converted(present[k], given[k], adds);
     }
 }
 
@@ -180,15 +180,15 @@ template <typename to_type, typename from_type> KERNEL(THREADS) copy_plain(tenso
     to_type &y = row_of<to_type>(to, p.row)[p.at];
     from_type x = row_of<from_type>(from, p.row)[p.at];
     if (adds) narrow(y, widen(y) + widen(x));
-    else put_one(y, x);
+    else convert(y, x);
 }
 
-/* Copies other formats than F32 and BF16 through double, like the host. FP8 values of one format keep their bits. */
+/* Copies formats other than F32 and BF16 through double, like the host. FP8 values of one format keep their bits. */
 KERNEL(THREADS) copy_values(tensor to, tensor from, bool adds, int64_t n)
 {
-    int64_t i = thread_of_all();
-    bool codes = to.type == from.type && (to.type == E4M3 || to.type == E5M2) && !adds;
-    if (i < n && codes) static_cast<uint8_t *>(to.data)[i] = static_cast<uint8_t *>(from.data)[i];
+    int64_t i = thread_number();
+    bool copies_fp8 = to.type == from.type && (to.type == E4M3 || to.type == E5M2) && !adds;
+    if (i < n && copies_fp8) static_cast<uint8_t *>(to.data)[i] = static_cast<uint8_t *>(from.data)[i];
     else if (i < n) value_set(to, i, value_at(from, i) + (adds ? value_at(to, i) : 0.0));
 }
 
@@ -196,10 +196,11 @@ KERNEL(THREADS) copy_values(tensor to, tensor from, bool adds, int64_t n)
 typedef struct {
     int threads, parts, blocks;
 } cut;
-static cut cut_of(const tensor &t, int64_t length, int each)
+static cut cut_of(const tensor &t, int64_t length, int per_thread)
 {
     int64_t items = columns_of(t) / length;
-    int threads = threads_for(parts_of(items, each), THREADS), parts = (int)parts_of(items, (int64_t)threads * each);
+    int threads = threads_for(parts_of(items, per_thread), THREADS),
+        parts = (int)parts_of(items, (int64_t)threads * per_thread);
     return { threads, parts, (int)(rows_of(t) * parts) };
 }
 
@@ -215,20 +216,20 @@ static void copy_floats(const tensor &to, const tensor &from, bool adds, cudaStr
 
 static bool is_float(const tensor &t) { return t.type == F32 || t.type == BF16; }
 
-/* Returns a contiguous tensor as one row, or as a row of 32-bit words, whose bits a copy does not change. */
+/* Returns a contiguous tensor as one row, or as one row of 32-bit words for a copy that keeps the bits. */
 static tensor flat(const tensor &t, bool words)
 {
     int64_t n = elements_of(t);
     tensor row = { t.data, words ? F32 : t.type, 1, { words ? n * bytes_of(t.type) / 4 : n }, { 1 }, nullptr };
     return row;
 }
-static bool in_words(const tensor &t)
+static bool fits_words(const tensor &t)
 {
     return reinterpret_cast<uintptr_t>(t.data) % 4 == 0 && elements_of(t) * bytes_of(t.type) % 4 == 0;
 }
 
-/* Returns whether the last two dims are contiguous, so that they can be merged. Mostly heads of a fused product are. */
-static bool folds(const tensor &t)
+/* Returns whether the last two dims are contiguous, as in most heads of a fused product, and can be merged. */
+static bool can_fold(const tensor &t)
 {
     return t.dims > 1 && t.stride[t.dims - 1] == 1 && t.stride[t.dims - 2] == t.dim[t.dims - 1];
 }
@@ -244,11 +245,11 @@ void cuda_copy(const cuda_call *c)
 {
     tensor to = c->x[0], from = c->x[1];
     bool adds = c->update[0], dense = contiguous(to) && contiguous(from),
-         moves = to.type == from.type && !adds && !is_float(to);
+         keeps_bits = to.type == from.type && !adds && !is_float(to);
     int64_t n = elements_of(to);
     if (n == 0) return;
-    while (folds(to) && folds(from)) fold(to), fold(from);
-    bool words = moves && in_words(to) && in_words(from);
+    while (can_fold(to) && can_fold(from)) fold(to), fold(from);
+    bool words = keeps_bits && fits_words(to) && fits_words(from);
     to = dense ? flat(to, words) : merged(to);
     from = dense ? flat(from, words) : merged(from);
     if (!is_float(to) || !is_float(from)) LAUNCH(copy_values, blocks_for(n), THREADS, 0, c->stream, to, from, adds, n);
@@ -269,12 +270,12 @@ add_packs(pack<type> *to, const pack<type> *a, const pack<type> *b, int64_t coun
     for (int k = 0; k < PACKS; k++)
         if (first + k * THREADS < count) x[k] = a[first + k * THREADS], y[k] = b[first + k * THREADS];
     for (int k = 0; k < PACKS; k++)
-        if (first + k * THREADS < count) to[first + k * THREADS] = joined(x[k], y[k], true);
+        if (first + k * THREADS < count) to[first + k * THREADS] = converted(x[k], y[k], true);
 }
 
 template <typename type> KERNEL(THREADS) add_plain(type *to, const type *a, const type *b, int64_t first, int64_t n)
 {
-    int64_t i = first + thread_of_all();
+    int64_t i = first + thread_number();
     if (i < n) narrow(to[i], widen(a[i]) + widen(b[i]));
 }
 
@@ -301,7 +302,7 @@ void cuda_add(const cuda_call *c)
 /* Adds the parts in order in FP32. Loads of several parts are in flight at once. */
 template <typename to_type, typename from_type>
 KERNEL(THREADS)
-sum_parts_packs(tensor to, const from_type *parts, int count, int64_t apart, int blocks_a_row)
+sum_parts_packs(tensor to, const from_type *parts, int count, int64_t stride, int blocks_a_row)
 {
     enum { LENGTH = 8 };
     part p = part_of(blocks_a_row, 1);
@@ -312,7 +313,7 @@ sum_parts_packs(tensor to, const from_type *parts, int count, int64_t apart, int
     for (int i = 0; i < LENGTH; i++) total[i] = get(x[0], i);
 #pragma unroll 4
     for (int r = 1; r < count; r++) {
-        pack<from_type, LENGTH> next = x[r * (apart / LENGTH)];
+        pack<from_type, LENGTH> next = x[r * (stride / LENGTH)];
         for (int i = 0; i < LENGTH; i++) total[i] += get(next, i);
     }
     pack<to_type, LENGTH> sum;
@@ -322,31 +323,31 @@ sum_parts_packs(tensor to, const from_type *parts, int count, int64_t apart, int
 
 template <typename to_type, typename from_type>
 KERNEL(THREADS)
-sum_parts_plain(tensor to, const from_type *parts, int count, int64_t apart, int blocks_a_row)
+sum_parts_plain(tensor to, const from_type *parts, int count, int64_t stride, int blocks_a_row)
 {
     part p = part_of(blocks_a_row, 1);
     int64_t n = columns_of(to), at = p.row * n + p.at;
     if (p.at >= n) return;
     float total = widen(parts[at]);
-    for (int r = 1; r < count; r++) total += widen(parts[r * apart + at]);
+    for (int r = 1; r < count; r++) total += widen(parts[r * stride + at]);
     narrow(row_of<to_type>(to, p.row)[p.at], total);
 }
 
 template <typename to_type, typename from_type> static void sum_parts_of(const cuda_call *c)
 {
     tensor to = c->x[0];
-    while (folds(to)) fold(to);
+    while (can_fold(to)) fold(to);
     to = merged(to);
-    int64_t apart = elements_of(to);
+    int64_t stride = elements_of(to);
     bool fast = packs(to, 8) && packs(c->x[1], 8);
     cut n = cut_of(to, fast ? 8 : 1, 1);
     const from_type *parts = static_cast<const from_type *>(c->x[1].data);
     int count = (int)c->x[1].dim[0];
     if (fast)
-        LAUNCH((sum_parts_packs<to_type, from_type>), n.blocks, n.threads, 0, c->stream, to, parts, count, apart,
+        LAUNCH((sum_parts_packs<to_type, from_type>), n.blocks, n.threads, 0, c->stream, to, parts, count, stride,
                n.parts);
     else
-        LAUNCH((sum_parts_plain<to_type, from_type>), n.blocks, n.threads, 0, c->stream, to, parts, count, apart,
+        LAUNCH((sum_parts_plain<to_type, from_type>), n.blocks, n.threads, 0, c->stream, to, parts, count, stride,
                n.parts);
 }
 

@@ -7,7 +7,7 @@
 
 enum { THREADS = 256 };
 
-/* The place of tokens [s, b], and the position rows that are added. An absent table adds nothing. */
+/* The positions of tokens [s, b], and the position embeddings. An absent table adds nothing. */
 typedef struct {
     tensor table;
     position_args place;
@@ -52,8 +52,8 @@ XGSW_EXTERN void cuda_embedding_forward(const cuda_call *c)
     });
 }
 
-/* Tokens sorted by row. The tokens of a row are order[begin[row] ..], count[row] of them, in position order. begin and
- * arrival depend on timing, but the order within a row does not. */
+/* Tokens sorted by row. A row has count[row] tokens, from order[begin[row]] on, in position order. begin and arrival
+ * depend on timing, but the order within a row does not. */
 typedef struct {
     const int32_t *token;
     int64_t first, rows, tokens;
@@ -88,7 +88,7 @@ static KERNEL(THREADS) count_tokens(by_row s)
     if (row >= 0) s.arrival[i] = atomicAdd(&s.count[row], 1u);
 }
 
-/* The first token of a row reserves places for all tokens of that row. */
+/* The first token of a row reserves entries for all tokens of that row. */
 static KERNEL(THREADS) place_lists(by_row s)
 {
     int64_t i = thread_number(), row = held_row(s, i);
@@ -101,7 +101,7 @@ static KERNEL(THREADS) fill_lists(by_row s)
     if (row >= 0) s.list[s.begin[row] + s.arrival[i]] = static_cast<unsigned>(i);
 }
 
-/* A token's place is the number of tokens before it in its row. */
+/* Places each token after the tokens of its row with smaller positions. */
 static KERNEL(THREADS) order_lists(by_row s)
 {
     int64_t i = thread_number(), row = held_row(s, i);
@@ -113,7 +113,7 @@ static KERNEL(THREADS) order_lists(by_row s)
     s.order[s.begin[row] + before] = static_cast<unsigned>(i);
 }
 
-/* Sets one strip of a gradient row to the FP32 sum of its tokens' rows, or adds it. Rounds once. */
+/* Sets one strip of a gradient row to the FP32 sum of its tokens' rows, or adds that sum. Rounds once. */
 template <typename from_type, typename to_type, int length>
 static __device__ __forceinline__ void sum_strip(const by_row &s, const tensor &d_out, to_type *place, int64_t row,
                                                  int64_t at, bool update)
@@ -133,7 +133,7 @@ static __device__ __forceinline__ void sum_strip(const by_row &s, const tensor &
     strip_store(place, at, sum);
 }
 
-/* UPDATE: one block per token, of which only a row's first arrival works. WRITE: one block per row. */
+/* UPDATE: one block per token; only that of a row's first arrival works. WRITE: one block per row. */
 template <typename from_type, typename to_type, int length>
 static KERNEL(THREADS) sum_rows(by_row s, tensor d_out, tensor gradient, int64_t columns, bool update)
 {

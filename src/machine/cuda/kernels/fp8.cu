@@ -4,7 +4,7 @@
 /* ---- quantize ---- */
 
 template <typename type, int format> struct given_values {
-    enum { PARTS = 1, AHEAD = 4 / sizeof(type), FORMAT = format };
+    enum { PARTS = 1, PREFETCH = 4 / sizeof(type), FORMAT = format };
     using value = type;
     tensor x;
     struct given {
@@ -42,18 +42,18 @@ XGSW_EXTERN void cuda_quantize(const cuda_call *c)
 
 template <bool packed> static KERNEL(TILE_THREADS) transpose_tiles(tensor out, tensor x, tiling cut)
 {
-    SHARED(code_tile, tile);
+    SHARED(fp8_tile, tile);
     const tile_place p = place_of<1>(cut);
     enum { DOWN = shape<1>::DOWN, ROUNDS = shape<1>::ROUNDS, ACROSS = shape<1>::ACROSS };
     const int column = threadIdx.x % ACROSS * STRIP, down = threadIdx.x / ACROSS * QUAD, columns = p.columns - column;
-    const int64_t first = p.group * cut.apart + (p.row + down) * cut.step;
-    code_words given[ROUNDS][QUAD] = {};
+    const int64_t first = p.group * cut.group_step + (p.row + down) * cut.row_step;
+    fp8_words given[ROUNDS][QUAD] = {};
     UNROLL
     for (int k = 0; k < ROUNDS * QUAD; k++) {
         int row = k / QUAD * DOWN + k % QUAD;
         if (down + row < p.rows)
             given[k / QUAD][k % QUAD] =
-                codes_of<packed>(row_at<packed, uint8_t>(x, first, row, cut.step) + p.column + column, columns);
+                fp8_of<packed>(row_at<packed, uint8_t>(x, first, row, cut.row_step) + p.column + column, columns);
     }
     UNROLL
     for (int round = 0; round < ROUNDS; round++) tile_put(tile, round * DOWN + down, column, given[round]);
@@ -68,7 +68,7 @@ XGSW_EXTERN void cuda_transpose(const cuda_call *c)
     tiling cut = tiling_of(groups, rows_of(x) / groups, columns_of(x), columns_of(out), false);
     bool packed = cut.columns % STRIP == 0 && aligned(x, STRIP, 1) && aligned(out, PACK, 1);
     if (elements_of(x) == 0) return;
-    LAUNCH(packed ? transpose_tiles<true> : transpose_tiles<false>, blocks_of(cut), TILE_THREADS, sizeof(code_tile),
+    LAUNCH(packed ? transpose_tiles<true> : transpose_tiles<false>, blocks_of(cut), TILE_THREADS, sizeof(fp8_tile),
            c->stream, out, x, cut);
 }
 
@@ -79,13 +79,13 @@ struct amax_history {
     int32_t *amax, *past;
     float *scales;
     int64_t tensors;
-    fp8_scales_args by;
+    fp8_scales_args args;
 };
 struct largest_parts {
     int32_t most[TILE_WARPS][WARP];
 };
 
-/* Each warp reads every eighth step of the history of 32 tensors. Without a history, nothing is read. */
+/* Each warp reads every eighth step of the history of 32 tensors, if there is a history. */
 static KERNEL(TILE_THREADS) scale_tensors(amax_history h)
 {
     SHARED(largest_parts, parts);
@@ -102,7 +102,7 @@ static KERNEL(TILE_THREADS) scale_tensors(amax_history h)
     int32_t now = h.amax[i];
     if (h.past) h.past[at * n + i] = now;
     for (int k = 0; k < TILE_WARPS; k++) now = max(now, parts.most[k][lane]);
-    fp8_set_factors(h.scales + i * FP8_FACTORS, fp8_scale_of(fp8_format(h.by.first + i), now, h.by.exact));
+    fp8_set_factors(h.scales + i * FP8_FACTORS, fp8_scale_of(fp8_format(h.args.first + i), now, h.args.exact));
     h.amax[i] = 0;
 }
 

@@ -1,8 +1,8 @@
 /* silu(gate) * up and gelu(gate) * up, where gate and up are the halves of one row (Shazeer 2020). Bit-equal to the
  * host. A thread has one pack of columns: two loads at once forward, three backward. [8192, 2 x 14336] BF16: forward
  * 705 MB, backward 1174 MB, by 57344 blocks of 256 threads, seven per row. The sigmoid uses the host's polynomial and
- * rounded division, so that bits agree: about 33 and 40 instructions per element, while an H100's memory leaves time
- * for 53 and 88. Approximate ex2 and rcp would gain nothing. */
+ * rounded division, so that bits agree. They take about 33 and 40 instructions per element; an H100's memory leaves
+ * time for 53 and 88, so approximate ex2 and rcp would gain nothing. */
 #include "machine/cuda/kernels/fp8_tiles.cuh"
 
 enum { THREADS = 256 };
@@ -22,7 +22,7 @@ struct geglu {
     }
 };
 
-/* A block's part of a row. Each row is cut into `parts`. */
+/* A row is divided into `parts` blocks. */
 static __device__ __forceinline__ int64_t part_row(int parts) { return (int)blockIdx.x / parts; }
 static __device__ __forceinline__ int64_t part_column(int parts)
 {
@@ -82,7 +82,7 @@ template <typename rule> KERNEL(THREADS) gated_backward_plain(tensor gate_up, te
 /* ---- FP8 output (fp8_tiles.cuh) ---- */
 
 template <typename rule> struct gated_values {
-    enum { PARTS = 1, AHEAD = 1, FORMAT = E4M3 };
+    enum { PARTS = 1, PREFETCH = 1, FORMAT = E4M3 };
     using value = bf16;
     tensor gate_up;
     int64_t half;
@@ -103,7 +103,7 @@ template <typename rule> struct gated_values {
 
 /* The two halves of a row are the parts of a tile. */
 template <typename rule> struct gated_gradients {
-    enum { PARTS = 2, AHEAD = 1, FORMAT = E5M2 };
+    enum { PARTS = 2, PREFETCH = 1, FORMAT = E5M2 };
     using value = bf16;
     tensor gate_up, d_out;
     int64_t half;
@@ -145,7 +145,7 @@ template <typename rule> static void encode_backward(const cuda_call *c, int at)
                   aligned(gate_up, 16, sizeof(bf16)) && aligned(d_out, 16, sizeof(bf16)), c->stream);
 }
 
-/* Blocks of `threads` threads with one pack each (plain kernels: one column). half: has the shape of one half. */
+/* Blocks of `threads` threads with one pack each (plain kernels: one column). half: a tensor of one half's shape. */
 typedef struct {
     int threads, parts, blocks;
 } cut;
@@ -164,7 +164,7 @@ static bool alike(const tensor &a, const tensor &b, int64_t length)
 
 template <typename rule> static void forward(const cuda_call *c)
 {
-    if (makes_codes(c, 2)) return encode_forward<rule>(c, 2);
+    if (writes_fp8(c, 2)) return encode_forward<rule>(c, 2);
     const tensor gate_up = merged(c->x[0]), out = merged(c->x[1]);
     int64_t length = pack_length(out.type);
     bool fast = alike(gate_up, out, length);
@@ -179,7 +179,7 @@ template <typename rule> static void forward(const cuda_call *c)
 
 template <typename rule> static void backward(const cuda_call *c)
 {
-    if (makes_codes(c, 3)) return encode_backward<rule>(c, 3);
+    if (writes_fp8(c, 3)) return encode_backward<rule>(c, 3);
     const tensor gate_up = merged(c->x[0]), d_out = merged(c->x[1]), d_gate_up = merged(c->x[2]);
     int64_t length = pack_length(d_out.type);
     bool fast = alike(gate_up, d_out, length) && alike(d_gate_up, d_out, length);

@@ -12,9 +12,9 @@ gelu_forward_rows(tensor x, tensor bias, tensor out, int64_t columns, int strips
             at = ((int64_t)((int)blockIdx.x % strips) * SUM_THREADS + threadIdx.x) * length;
     if (at >= columns) return;
     strip<type, length> values = strip_load<length>(row_of<type>(x, row), at),
-                        added = strip_load<length>(static_cast<const type *>(bias.data), at);
+                        biases = strip_load<length>(static_cast<const type *>(bias.data), at);
     float y[length];
-    for (int i = 0; i < length; i++) y[i] = gelu_value(widen(values.of[i]) + widen(added.of[i]));
+    for (int i = 0; i < length; i++) y[i] = gelu_value(widen(values.of[i]) + widen(biases.of[i]));
     strip_store(row_of<type>(out, row), at, y);
 }
 
@@ -27,7 +27,7 @@ template <typename type, int length> KERNEL(SUM_THREADS) gelu_backward_rows(back
 {
     column_share s = share_of<length>(c.cut, to);
     if (s.at >= c.cut.columns) return;
-    strip<type, length> added = strip_load<length>(static_cast<const type *>(c.bias.data), s.at);
+    strip<type, length> biases = strip_load<length>(static_cast<const type *>(c.bias.data), s.at);
     float sum[length] = {};
 #pragma unroll 2
     for (int64_t row = s.first; row < s.end; row++) {
@@ -35,7 +35,7 @@ template <typename type, int length> KERNEL(SUM_THREADS) gelu_backward_rows(back
                             d = strip_load<length>(row_of<type>(c.d_out, row), s.at);
         float y[length];
         for (int i = 0; i < length; i++) {
-            y[i] = widen(d.of[i]) * gelu_derivative(widen(values.of[i]) + widen(added.of[i]));
+            y[i] = widen(d.of[i]) * gelu_derivative(widen(values.of[i]) + widen(biases.of[i]));
             sum[i] += y[i];
         }
         strip_store(row_of<type>(c.dx, row), s.at, y);
@@ -57,7 +57,7 @@ template <typename type> static void forward_of(const cuda_call *c)
 /* ---- FP8 output (fp8_tiles.cuh) ---- */
 
 struct gelu_values {
-    enum { PARTS = 1, AHEAD = 1, FORMAT = E4M3 };
+    enum { PARTS = 1, PREFETCH = 1, FORMAT = E4M3 };
     using value = bf16;
     tensor x;
     const bf16 *bias;
@@ -85,7 +85,7 @@ static void encode_forward(const cuda_call *c, int at)
 
 void cuda_gelu_forward(const cuda_call *c)
 {
-    if (makes_codes(c, 3)) return encode_forward(c, 3);
+    if (writes_fp8(c, 3)) return encode_forward(c, 3);
     with_type(c->x[0].type, [&](auto zero) { forward_of<decltype(zero)>(c); });
 }
 

@@ -9,7 +9,7 @@ enum { WARP = 32 };
 /* KERNEL(256) name(arguments): a kernel with blocks of at most 256 threads. */
 #define KERNEL(threads) __global__ void __launch_bounds__(threads)
 
-/* Names the block's shared memory, as one struct of that type. */
+/* Declares `name`, the block's shared memory, as one struct of that type. */
 #define SHARED(type, name)                                                                                             \
     extern __shared__ __align__(128) unsigned char shared_memory[];                                                    \
     type &name = *reinterpret_cast<type *>(shared_memory)

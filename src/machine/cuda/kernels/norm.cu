@@ -1,5 +1,5 @@
-/* RMSNorm (Zhang & Sennrich 2019) and LayerNorm (CENTRED; Ba et al. 2016), optionally of a sum x + delta. [8192, 4096]
- * BF16 with a sum: 268 MB (x, delta, sum, out) by 8192 blocks of 128 threads. */
+/* RMSNorm (Zhang & Sennrich 2019) and LayerNorm (CENTRED; Ba et al. 2016) of x or of x + delta. [8192, 4096] BF16 with
+ * delta: 268 MB (x, delta, sum, out) by 8192 blocks of 128 threads. */
 #include "machine/cuda/kernels/fp8_tiles.cuh"
 #include "machine/cuda/kernels/norm_rows.cuh"
 
@@ -45,7 +45,7 @@ template <typename type, int PACKS> static __device__ __forceinline__ float sum_
 
 /* Returns the sum of squared differences from the mean over the existing columns. */
 template <typename type, int PACKS>
-static __device__ __forceinline__ float squares_around(float mean, const pack<type> (&x)[PACKS], int n)
+static __device__ __forceinline__ float squared_deviations(float mean, const pack<type> (&x)[PACKS], int n)
 {
     float sum = 0.0f;
     for (int k = 0; k < PACKS; k++)
@@ -72,7 +72,7 @@ template <typename type, int PACKS, bool CENTRED> KERNEL(LARGEST_BLOCK) norm_for
     }
     if (c.out.dims > 0) fetch(other, c.gain, 0, c.n);
     float mean = CENTRED ? block_sum(sum_of(x), partial.of) / (float)c.n : 0.0f;
-    float rstd = rstd_of(c, block_sum(CENTRED ? squares_around(mean, x, c.n) : squares_of(x), partial.of));
+    float rstd = rstd_of(c, block_sum(CENTRED ? squared_deviations(mean, x, c.n) : squares_of(x), partial.of));
     if (threadIdx.x == 0) c.rstd[row] = rstd;
     if (CENTRED && threadIdx.x == 0) c.mean[row] = mean;
     if (c.out.dims == 0) return;
@@ -122,7 +122,7 @@ static void forward_of(const forward_call &c, bool fast, int rows, cudaStream_t 
 /* ---- FP8 output (fp8_tiles.cuh), after the rows' statistics are known ---- */
 
 template <bool CENTRED> struct norm_values {
-    enum { PARTS = 1, AHEAD = 1, FORMAT = E4M3 };
+    enum { PARTS = 1, PREFETCH = 1, FORMAT = E4M3 };
     using value = bf16;
     tensor x;
     const bf16 *gain, *bias;
@@ -173,6 +173,6 @@ void cuda_norm_forward(const cuda_call *o)
         if (mean) forward_of<decltype(zero), true>(c, fast, rows, o->stream);
         else forward_of<decltype(zero), false>(c, fast, rows, o->stream);
     });
-    if (makes_codes(o, 8) && mean) encode_rows_of<true>(o, c, 8);
-    else if (makes_codes(o, 8)) encode_rows_of<false>(o, c, 8);
+    if (writes_fp8(o, 8) && mean) encode_rows_of<true>(o, c, 8);
+    else if (writes_fp8(o, 8)) encode_rows_of<false>(o, c, 8);
 }

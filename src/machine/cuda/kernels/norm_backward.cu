@@ -5,7 +5,7 @@
  * loads its next row before it sums the current one. */
 #include "machine/cuda/kernels/norm_rows.cuh"
 
-/* Two per multiprocessor of an H100, and at most as many on every device, so that the order of sums is the same. */
+/* Two per multiprocessor of an H100. The number is the same on every device, so that the order of sums is, too. */
 enum { BACKWARD_BLOCKS = 264 };
 
 struct backward_call {
@@ -46,22 +46,22 @@ struct row_statistics {
 };
 
 /* Return x and gain as the formulas use them. */
-template <bool CENTRED> static __device__ __forceinline__ float around(float x, float mean)
+template <bool CENTRED> static __device__ __forceinline__ float minus_mean(float x, float mean)
 {
     return CENTRED ? x - mean : x;
 }
-template <bool CENTRED> static __device__ __forceinline__ float whole(float gain)
+template <bool CENTRED> static __device__ __forceinline__ float full_gain(float gain)
 {
     return CENTRED ? 1.0f + gain : gain;
 }
 
 /* A row of d_out and of x. */
-template <typename type, int PACKS> struct held {
+template <typename type, int PACKS> struct row_data {
     pack<type> d[PACKS], x[PACKS];
 };
 
 template <typename type, int PACKS>
-static __device__ __forceinline__ void fetch_both(held<type, PACKS> &to, const backward_call &c, int row)
+static __device__ __forceinline__ void fetch_both(row_data<type, PACKS> &to, const backward_call &c, int row)
 {
     fetch(to.d, c.d_out, row, c.n);
     fetch(to.x, c.x, row, c.n);
@@ -70,17 +70,17 @@ static __device__ __forceinline__ void fetch_both(held<type, PACKS> &to, const b
 /* Adds the row's contributions to the gradients: sums has the gain's columns first, then the bias's. Returns this
  * thread's part of the row's sums. */
 template <bool CENTRED, typename type, int PACKS>
-static __device__ __forceinline__ row_sums project(const held<type, PACKS> &row, const pack<type> (&gain)[PACKS],
-                                                   row_statistics of, float *sums)
+static __device__ __forceinline__ row_sums project(const row_data<type, PACKS> &row, const pack<type> (&gain)[PACKS],
+                                                   row_statistics s, float *sums)
 {
     enum { LENGTH = pack<type>::LENGTH };
     row_sums sum = {};
     for (int k = 0; k < PACKS; k++)
         for (int i = 0; i < LENGTH; i++) {
-            float d = get(row.d[k], i), g = whole<CENTRED>(get(gain[k], i));
-            float product = d * around<CENTRED>(get(row.x[k], i), of.mean);
+            float d = get(row.d[k], i), g = full_gain<CENTRED>(get(gain[k], i));
+            float product = d * minus_mean<CENTRED>(get(row.x[k], i), s.mean);
             float &into = sums[k * LENGTH + i];
-            into = fmaf(product, of.rstd, into);
+            into = fmaf(product, s.rstd, into);
             sum.slope = fmaf(product, g, sum.slope);
             if (CENTRED) sum.constant = fmaf(d, g, sum.constant);
             if (CENTRED) sums[(PACKS + k) * LENGTH + i] += d;
@@ -89,20 +89,20 @@ static __device__ __forceinline__ row_sums project(const held<type, PACKS> &row,
 }
 
 template <bool CENTRED>
-static __device__ __forceinline__ float derivative(float d, float x, float gain, row_statistics of, row_sums p)
+static __device__ __forceinline__ float derivative(float d, float x, float gain, row_statistics s, row_sums p)
 {
-    float y = fmaf(d * whole<CENTRED>(gain), of.rstd, -(around<CENTRED>(x, of.mean) * p.slope));
+    float y = fmaf(d * full_gain<CENTRED>(gain), s.rstd, -(minus_mean<CENTRED>(x, s.mean) * p.slope));
     return CENTRED ? y - p.constant : y;
 }
 
 template <bool CENTRED, typename type, int PACKS>
-static __device__ __forceinline__ void derive(pack<type> (&dx)[PACKS], bool adds, const held<type, PACKS> &row,
-                                              const pack<type> (&gain)[PACKS], row_statistics of, row_sums p)
+static __device__ __forceinline__ void derive(pack<type> (&dx)[PACKS], bool adds, const row_data<type, PACKS> &row,
+                                              const pack<type> (&gain)[PACKS], row_statistics s, row_sums p)
 {
     for (int k = 0; k < PACKS; k++) {
         float sum[pack<type>::LENGTH];
         for (int i = 0; i < pack<type>::LENGTH; i++)
-            sum[i] = derivative<CENTRED>(get(row.d[k], i), get(row.x[k], i), get(gain[k], i), of, p);
+            sum[i] = derivative<CENTRED>(get(row.d[k], i), get(row.x[k], i), get(gain[k], i), s, p);
         for (int i = 0; adds && i < pack<type>::LENGTH; i++) sum[i] += get(dx[k], i);
         narrow(dx[k], sum);
     }
@@ -120,8 +120,8 @@ static __device__ __forceinline__ void store_sums(const backward_call &c, float 
     }
 }
 
-/* Each thread's sums over rows are in registers, but in shared memory for the longest rows. There, lengths that are no
- * multiple of 32 words avoid bank conflicts. The longest rows take 156 KiB, which not every GPU has. */
+/* Each thread's sums over rows are in registers; for the longest rows they are in shared memory, padded to avoid bank
+ * conflicts. The longest rows take 156 KiB, which not every GPU has. */
 template <typename type, int PACKS, bool CENTRED, bool LONGEST, int THREADS> struct backward_shared {
     enum { OF_GAIN = PACKS * pack<type>::LENGTH, SUMS = CENTRED ? 2 * OF_GAIN : OF_GAIN };
     warp_sums partial[2];
@@ -136,23 +136,23 @@ norm_backward_packs(backward_call c)
 {
     typedef backward_shared<type, PACKS, CENTRED, LONGEST, THREADS> shared_type;
     SHARED(shared_type, shared);
-    float held_sums[shared_type::SUMS] = {}, *sums = LONGEST ? shared.sums[threadIdx.x] : held_sums;
-    held<type, PACKS> row, next;
+    float register_sums[shared_type::SUMS] = {}, *sums = LONGEST ? shared.sums[threadIdx.x] : register_sums;
+    row_data<type, PACKS> row, next;
     int blocks = gridDim.x;
     for (int i = 0; i < shared_type::SUMS; i++) sums[i] = 0.0f;
     if (!LONGEST) fetch_both(next, c, blockIdx.x);
     for (int at = blockIdx.x; at < c.rows; at += blocks) {
         pack<type> dx[PACKS] = {}, gain[PACKS];
-        row_statistics of = { CENTRED ? c.mean[at] : 0.0f, c.rstd[at] };
+        row_statistics s = { CENTRED ? c.mean[at] : 0.0f, c.rstd[at] };
         if (LONGEST) fetch_both(row, c, at);
         else row = next;
         if (!LONGEST && c.adds) fetch(dx, c.dx, at, c.n);
         fetch(gain, c.gain, 0, c.n);
         if (!LONGEST && at + blocks < c.rows) fetch_both(next, c, at + blocks);
-        row_sums of_row = block_sums<CENTRED>(project<CENTRED>(row, gain, of, sums), shared.partial);
+        row_sums totals = block_sums<CENTRED>(project<CENTRED>(row, gain, s, sums), shared.partial);
         if (LONGEST && c.adds) fetch(dx, c.dx, at, c.n);
         if (LONGEST) fetch(gain, c.gain, 0, c.n);
-        derive<CENTRED>(dx, c.adds, row, gain, of, projection_of<CENTRED>(c, of_row, of.rstd));
+        derive<CENTRED>(dx, c.adds, row, gain, s, projection_of<CENTRED>(c, totals, s.rstd));
         store(c.dx, at, c.n, dx);
     }
     store_sums<type, PACKS>(c, c.partial, sums);
@@ -165,18 +165,18 @@ static __device__ __forceinline__ void plain_row(const backward_call &c, int row
                                                  warp_sums (&partial)[2])
 {
     line d = line_of(c.d_out, row), x = line_of(c.x, row), gain = line_of(c.gain, 0), dx = line_of(c.dx, row);
-    row_statistics of = { CENTRED ? c.mean[row] : 0.0f, c.rstd[row] };
+    row_statistics s = { CENTRED ? c.mean[row] : 0.0f, c.rstd[row] };
     row_sums sum = {};
     for (int i = threadIdx.x; i < c.n; i += blockDim.x) {
-        float product = get(d, i) * around<CENTRED>(get(x, i), of.mean), g = whole<CENTRED>(get(gain, i));
-        gain_sum[i] = fmaf(product, of.rstd, gain_sum[i]);
+        float product = get(d, i) * minus_mean<CENTRED>(get(x, i), s.mean), g = full_gain<CENTRED>(get(gain, i));
+        gain_sum[i] = fmaf(product, s.rstd, gain_sum[i]);
         sum.slope = fmaf(product, g, sum.slope);
         if (CENTRED) bias_sum[i] += get(d, i);
         if (CENTRED) sum.constant = fmaf(get(d, i), g, sum.constant);
     }
-    row_sums p = projection_of<CENTRED>(c, block_sums<CENTRED>(sum, partial), of.rstd);
+    row_sums p = projection_of<CENTRED>(c, block_sums<CENTRED>(sum, partial), s.rstd);
     for (int i = threadIdx.x; i < c.n; i += blockDim.x) {
-        float own = derivative<CENTRED>(get(d, i), get(x, i), get(gain, i), of, p);
+        float own = derivative<CENTRED>(get(d, i), get(x, i), get(gain, i), s, p);
         put(dx, i, c.adds ? get(dx, i) + own : own);
     }
 }
@@ -195,8 +195,8 @@ template <bool CENTRED> KERNEL(PLAIN_THREADS) norm_backward_plain(backward_call 
         plain_row<CENTRED>(c, row, gain_sum, bias_sum, shared.partial);
 }
 
-/* Each lane adds the blocks' sums of one column. Each warp adds an equal share of the blocks in order, then the first
- * warp adds the shares. */
+/* Each lane adds the blocks' sums of one column: each warp adds an equal share of the blocks, then the first warp adds
+ * the shares, always in order. */
 struct lane_sums {
     float of[WARP][WARP];
 };

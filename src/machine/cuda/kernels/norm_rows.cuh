@@ -1,5 +1,5 @@
-/* Rows of a norm's matrices, held in the registers of a block. Each element is read once and written once. Rows of
- * mixed formats, odd length or alignment use plain kernels. */
+/* Rows of a norm's matrices in the registers of a block. Each element is read once and written once. Plain kernels
+ * compute rows of mixed formats, or that cannot be moved in packs. */
 #pragma once
 #include "machine/cuda/kernels/element.cuh"
 #include "machine/cuda/kernels/kernels.h"
@@ -10,7 +10,7 @@ struct warp_sums {
     float of[WARP];
 };
 
-/* Returns this thread's k-th pack of a row of n columns. Threads' packs alternate. Zeros beyond the end. */
+/* Returns this thread's k-th pack of a row of n columns, or zeros beyond the end. Packs alternate between threads. */
 template <typename type> static __device__ __forceinline__ pack<type> fetch_one(const tensor &t, int row, int n, int k)
 {
     const pack<type> *from =

@@ -47,7 +47,7 @@ static KERNEL(THREADS) unpermute_rows(tensor out, tensor y, const float *weights
     strip_store(row_of<type>(out, blockIdx.x), at, sum);
 }
 
-/* First, one block for each row of the buffers. Then blocks that set the weight gradients of dropped choices to 0. */
+/* The first blocks compute one row of the buffers each. The others set the weight gradients of dropped choices to 0. */
 typedef struct {
     tensor d_out, y, d_y;
     const float *weights;

@@ -19,7 +19,7 @@ static __device__ __forceinline__ void mma_bf16(float *c, const uint32_t *a, con
 }
 
 /* Loads four 8 x 8 matrices of 16-bit elements from shared memory. Lane l passes row l % 8 of matrix l / 8 (16 aligned
- * bytes). Of each matrix it gets elements 2 (l % 4) and the next of row l / 4; transposed: of column l / 4. */
+ * bytes). From each matrix it gets elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4; transposed: of column l / 4. */
 static __device__ __forceinline__ void load_matrices(uint32_t *to, const void *row)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -37,12 +37,12 @@ static __device__ __forceinline__ void load_matrices_transposed(uint32_t *to, co
 }
 
 /* Copies 16 aligned bytes from global to shared memory, or zeros. Usable after commit, wait and a barrier. */
-static __device__ __forceinline__ void copy_async(void *shared, const void *global, bool held)
+static __device__ __forceinline__ void copy_async(void *shared, const void *global, bool exists)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                  :
                  : "r"((uint32_t)__cvta_generic_to_shared(shared)), "l"(__cvta_generic_to_global(global)),
-                   "r"(held ? 16 : 0)
+                   "r"(exists ? 16 : 0)
                  : "memory");
 }
 
@@ -78,8 +78,8 @@ static __device__ __forceinline__ uint32_t pack_bf16(float low, float high)
     return both;
 }
 
-/* Round two floats to FP8 as e4m3_round and e5m2_round do (base/fp8.h), including NaN, the first in the low byte.
- * Before compute capability 8.9 they call these functions. */
+/* Round two floats to FP8, the first in the low byte. Bits are those of e4m3_round and e5m2_round (base/fp8.h), also
+ * for NaN. Compute capabilities below 8.9 call these functions. */
 static __device__ __forceinline__ uint16_t pack_e4m3(float low, float high)
 {
     uint16_t both;
@@ -102,7 +102,7 @@ static __device__ __forceinline__ uint16_t pack_e5m2(float low, float high)
     return both;
 }
 
-/* Selects four of the bytes 0 .. 3 of a and 4 .. 7 of b. Each hex digit of the selector is one, the lowest first. */
+/* Selects four of bytes 0 .. 3 (a) and 4 .. 7 (b). Each hex digit of the selector selects one, the lowest first. */
 static __device__ __forceinline__ uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t selector)
 {
     uint32_t bytes;

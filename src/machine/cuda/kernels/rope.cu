@@ -1,6 +1,6 @@
 /* Rotary positions: pairs (x[i], x[i + d/2]) are rotated by the angles of their position (Su et al. 2021). A block
  * rotates all rows of one position, so that angles come from the cache. A thread loads a pack of each half at once. x
- * is read and written once: [8192, 1, 32, 128] BF16 134 MB by 8192 blocks of 256 threads. */
+ * is read and written once: 134 MB for [8192, 1, 32, 128] BF16, by 8192 blocks of 256 threads. */
 #include "machine/cuda/kernels/fp8_tiles.cuh"
 
 enum { THREADS = 256 };
@@ -9,7 +9,7 @@ struct pair {
     float a, b;
 };
 
-static __device__ __forceinline__ pair turned(pair x, float cosine, float sine)
+static __device__ __forceinline__ pair rotated_pair(pair x, float cosine, float sine)
 {
     return { fmaf(x.a, cosine, -(x.b * sine)), fmaf(x.b, cosine, x.a * sine) };
 }
@@ -34,7 +34,7 @@ template <typename type> KERNEL(THREADS) rope_packs(tensor x, const float *table
         pack<float, 2 *LENGTH> angle = angles[i % packs];
         float first[LENGTH], second[LENGTH];
         for (int k = 0; k < LENGTH; k++) {
-            pair y = turned({ get(a, k), get(b, k) }, angle.of[2 * k], sign * angle.of[2 * k + 1]);
+            pair y = rotated_pair({ get(a, k), get(b, k) }, angle.of[2 * k], sign * angle.of[2 * k + 1]);
             first[k] = y.a;
             second[k] = y.b;
         }
@@ -52,13 +52,13 @@ template <typename type> KERNEL(THREADS) rope_plain(tensor x, const float *table
     for (int i = threadIdx.x; i < rows * half; i += blockDim.x) {
         int k = i % half;
         type *low = head_of<type>(x, i / half) + k, *high = low + half;
-        pair y = turned({ widen(*low), widen(*high) }, angles[2 * k], sign * angles[2 * k + 1]);
+        pair y = rotated_pair({ widen(*low), widen(*high) }, angles[2 * k], sign * angles[2 * k + 1]);
         narrow(*low, y.a);
         narrow(*high, y.b);
     }
 }
 
-template <typename type> static void turn(const tensor &x, const tensor &table, float sign, cudaStream_t stream)
+template <typename type> static void rotate_view(const tensor &x, const tensor &table, float sign, cudaStream_t stream)
 {
     const float *angles = static_cast<const float *>(table.data);
     int64_t half = x.dim[3] / 2, rows = x.dim[1] * x.dim[2];
@@ -72,14 +72,14 @@ template <typename type> static void turn(const tensor &x, const tensor &table, 
 
 static void rotate(const cuda_call *c, float sign)
 {
-    with_type(c->x[0].type, [&](auto zero) { turn<decltype(zero)>(c->x[0], c->x[1], sign, c->stream); });
+    with_type(c->x[0].type, [&](auto zero) { rotate_view<decltype(zero)>(c->x[0], c->x[1], sign, c->stream); });
 }
 
 /* ---- backward with FP8 output of all heads (fp8_tiles.cuh) ---- */
 
 /* The halves of heads are the parts of a tile. Strips of heads that are not rotated are only converted. */
 struct rotated_back {
-    enum { PARTS = 2, AHEAD = 1, FORMAT = E5M2 };
+    enum { PARTS = 2, PREFETCH = 1, FORMAT = E5M2 };
     using value = bf16;
     tensor x;                      /* [s * b, heads * d] */
     const float *table;            /* read in packs */
@@ -87,22 +87,22 @@ struct rotated_back {
     using angles = pack<float, 2 * STRIP>;
     struct given {
         pack<bf16, STRIP> low, high;
-        const angles *turn;
+        const angles *angles_at;
     };
 
     template <bool packed> __device__ __forceinline__ given load(const strip_place &at, int k) const
     {
         const bf16 *row = at.of<packed, const bf16>(x, k);
-        const float *turn = table + ((unsigned)at.row(k) / batch * (int64_t)half + (unsigned)at.column % half) * 2;
+        const float *first = table + ((unsigned)at.row(k) / batch * (int64_t)half + (unsigned)at.column % half) * 2;
         return { strip_of<packed>(row, at.columns), strip_of<packed>(row + half, at.columns),
-                 at.column < rotated ? reinterpret_cast<const angles *>(turn) : NULL };
+                 at.column < rotated ? reinterpret_cast<const angles *>(first) : NULL };
     }
     static __device__ __forceinline__ void values(const given &g, float (&y)[PARTS][STRIP])
     {
-        const angles by = g.turn ? *g.turn : angles{};
+        const angles by = g.angles_at ? *g.angles_at : angles{};
         for (int i = 0; i < STRIP; i++) {
             pair x = { get(g.low, i), get(g.high, i) };
-            if (g.turn) x = turned(x, by.of[2 * i], -by.of[2 * i + 1]);
+            if (g.angles_at) x = rotated_pair(x, by.of[2 * i], -by.of[2 * i + 1]);
             y[0][i] = x.a;
             y[1][i] = x.b;
         }
@@ -124,6 +124,6 @@ static void encode_backward(const cuda_call *c, int at)
 void cuda_rope_forward(const cuda_call *c) { rotate(c, 1.0f); }
 void cuda_rope_backward(const cuda_call *c)
 {
-    if (makes_codes(c, 2)) encode_backward(c, 2);
+    if (writes_fp8(c, 2)) encode_backward(c, 2);
     else rotate(c, -1.0f);
 }

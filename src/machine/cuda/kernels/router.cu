@@ -1,15 +1,15 @@
 /* Routing of tokens to two experts each, with a capacity, and its backward. Bit-equal to the host, except the sums of
  * probabilities over positions. 2048 tokens and 8 experts: choosing and the gradient take 8 blocks of 256 threads, a
- * thread per token. A block of 512 threads places an expert's choices, after up to 31 counts that find the smallest
- * weight kept. A block of 256 threads counts for a sequence and expert. All data, 100 kB, comes from the cache. */
+ * thread per token. For each expert, a block of 512 threads finds the smallest weight to keep in up to 31 counts, then
+ * places the choices. For each sequence and expert, a block of 256 threads counts. Data, 100 kB, is in the cache. */
 #include "machine/cuda/kernels/element.cuh"
 #include "machine/cuda/kernels/kernels.h"
 
-enum { THREADS = 256, PLACERS = 512 };
+enum { THREADS = 256, PLACE_THREADS = 512 };
 
 typedef struct {
     router_args args;
-    int64_t tokens, experts, sequences, of_group;
+    int64_t tokens, experts, sequences, group_tokens;
     line logits; /* [tokens, experts] */
     const int32_t *order;
     int32_t *choice, *place, *source;
@@ -23,7 +23,7 @@ static router router_of(const cuda_call *c)
              .tokens = tokens,
              .experts = columns_of(c->x[0]),
              .sequences = c->x[6].dim[0],
-             .of_group = tokens / c->args.router.groups,
+             .group_tokens = tokens / c->args.router.groups,
              .logits = { c->x[0].data, c->x[0].type },
              .order = static_cast<const int32_t *>(c->x[1].data),
              .choice = static_cast<int32_t *>(c->x[2].data),
@@ -51,7 +51,7 @@ static __device__ __forceinline__ float chosen_logit(const line &logits, int64_t
     return get(logits, token * experts + (expert < experts ? expert : experts - 1));
 }
 
-/* If choices are given, dropped ones among them get place -1. */
+/* Dropped ones among given choices get place -1. */
 static KERNEL(THREADS) choose(router r)
 {
     int64_t token = thread_number();
@@ -70,36 +70,36 @@ static KERNEL(THREADS) choose(router r)
 /* ---- which choices are kept: one block per expert ---- */
 
 struct placing {
-    float partial[PLACERS / WARP];
-    int32_t count[PLACERS];
+    float partial[PLACE_THREADS / WARP];
+    int32_t count[PLACE_THREADS];
 };
 
 /* A thread's range of a group's tokens. */
 typedef struct {
     int64_t group, begin, end;
-} run;
-static __device__ __forceinline__ run run_of(const router &r, int64_t group)
+} range;
+static __device__ __forceinline__ range range_of(const router &r, int64_t group)
 {
-    int64_t of_thread = parts_of(r.of_group, PLACERS), begin = threadIdx.x * of_thread, end = begin + of_thread;
-    return { group, begin < r.of_group ? begin : r.of_group, end < r.of_group ? end : r.of_group };
+    int64_t each = parts_of(r.group_tokens, PLACE_THREADS), begin = threadIdx.x * each, end = begin + each;
+    return { group, begin < r.group_tokens ? begin : r.group_tokens, end < r.group_tokens ? end : r.group_tokens };
 }
 
-/* Calls body(number of the choice, bits of its weight) for the expert's choices in a run. */
+/* Calls body(index of the choice, bits of its weight) for the expert's choices among the tokens. */
 template <typename body_type>
-static __device__ __forceinline__ void each_choice(const router &r, const run &of, int32_t expert, body_type body)
+static __device__ __forceinline__ void each_choice(const router &r, const range &tokens, int32_t expert, body_type body)
 {
-    for (int64_t i = of.begin; i < of.end; i++) {
-        int64_t token = r.order ? r.order[of.group * r.of_group + i] : i, at = CHOICES * token;
+    for (int64_t i = tokens.begin; i < tokens.end; i++) {
+        int64_t token = r.order ? r.order[tokens.group * r.group_tokens + i] : i, at = CHOICES * token;
         for (int k = 0; k < CHOICES; k++)
             if (r.choice[at + k] == expert) body(at + k, float_bits(r.weight[at + k]));
     }
 }
 
-static __device__ __forceinline__ int64_t count_from(const router &r, const run &of, int32_t expert, uint32_t least,
-                                                     placing &shared)
+static __device__ __forceinline__ int64_t count_reaching(const router &r, const range &tokens, int32_t expert,
+                                                         uint32_t least, placing &shared)
 {
     int count = 0;
-    each_choice(r, of, expert, [&](int64_t at, uint32_t bits) { count += bits >= least; });
+    each_choice(r, tokens, expert, [&](int64_t at, uint32_t bits) { count += bits >= least; });
     return static_cast<int64_t>(block_sum(static_cast<float>(count), shared.partial));
 }
 
@@ -114,39 +114,39 @@ static __device__ __forceinline__ int64_t count_before(int count, placing &share
     return before;
 }
 
-/* Returns the bits of the largest value that `capacity` weights reach, or 0 if there are no more weights than that.
- * Finds it bit by bit: positive floats are ordered like their bits. */
-static __device__ __forceinline__ uint32_t threshold(const router &r, const run &of, int32_t expert, int64_t capacity,
-                                                     placing &shared)
+/* Returns the bits of the largest value that `capacity` weights reach, or 0 if all weights fit. Finds it bit by bit,
+ * because positive floats are ordered like their bits. */
+static __device__ __forceinline__ uint32_t threshold(const router &r, const range &tokens, int32_t expert,
+                                                     int64_t capacity, placing &shared)
 {
     uint32_t least = 0;
-    if (count_from(r, of, expert, 0, shared) <= capacity) return 0;
+    if (count_reaching(r, tokens, expert, 0, shared) <= capacity) return 0;
     for (uint32_t bit = 1u << 30; bit; bit >>= 1)
-        if (count_from(r, of, expert, least | bit, shared) >= capacity) least |= bit;
+        if (count_reaching(r, tokens, expert, least | bit, shared) >= capacity) least |= bit;
     return least;
 }
 
 static __device__ __forceinline__ void place_group(const router &r, int32_t expert, int64_t group, placing &shared)
 {
     int64_t capacity = r.args.rows / r.args.groups, first = group * capacity;
-    run of = run_of(r, group);
-    uint32_t least = threshold(r, of, expert, capacity, shared);
-    int64_t at_least = capacity - count_from(r, of, expert, least + 1, shared);
+    range tokens = range_of(r, group);
+    uint32_t least = threshold(r, tokens, expert, capacity, shared);
+    int64_t at_least = capacity - count_reaching(r, tokens, expert, least + 1, shared);
     int above = 0, equal = 0;
-    each_choice(r, of, expert, [&](int64_t at, uint32_t bits) { above += bits > least, equal += bits == least; });
+    each_choice(r, tokens, expert, [&](int64_t at, uint32_t bits) { above += bits > least, equal += bits == least; });
     int64_t left = at_least - count_before(equal, shared), kept = left < 0 ? 0 : left < equal ? left : equal;
     int64_t used = count_before(above + (int)kept, shared);
-    each_choice(r, of, expert, [&](int64_t at, uint32_t bits) {
+    each_choice(r, tokens, expert, [&](int64_t at, uint32_t bits) {
         bool keep = used < capacity && (bits > least || (bits == least && left-- > 0));
         r.place[at] = keep ? (int32_t)expert_row(r.args, expert, first + used) : -1;
         if (keep) r.source[expert_row(r.args, expert, first + used++)] = (int32_t)at;
     });
     int64_t all = count_before(0, shared) + static_cast<int64_t>(block_sum((float)(above + kept), shared.partial));
-    for (int64_t row = all + threadIdx.x; row < capacity; row += PLACERS)
+    for (int64_t row = all + threadIdx.x; row < capacity; row += PLACE_THREADS)
         r.source[expert_row(r.args, expert, first + row)] = -1;
 }
 
-static KERNEL(PLACERS) place_expert(router r)
+static KERNEL(PLACE_THREADS) place_expert(router r)
 {
     SHARED(placing, shared);
     for (int64_t g = 0; g < r.args.groups; g++) place_group(r, static_cast<int32_t>(blockIdx.x), g, shared);
@@ -186,18 +186,18 @@ static KERNEL(THREADS) count_choices(router r)
     SHARED(count_parts, shared);
     int64_t sequence = blockIdx.y;
     int32_t e = static_cast<int32_t>(blockIdx.x);
-    float of[ROUTED_STATISTICS] = {};
+    float counts[ROUTED_STATISTICS] = {};
     for (int64_t token = sequence + threadIdx.x * r.sequences; token < r.tokens; token += THREADS * r.sequences) {
-        of[ROUTED_PROBABILITY] +=
+        counts[ROUTED_PROBABILITY] +=
             probability(get(r.logits, token * r.experts + e), soft_maximum_of(r.logits, token, r.experts));
         for (int k = 0; k < CHOICES; k++) {
             int32_t choice = r.choice[CHOICES * token + k];
-            of[ROUTED_CHOSEN] += choice_expert(choice) == e;
-            of[ROUTED_DROPPED] += choice == choice_dropped(e);
+            counts[ROUTED_CHOSEN] += choice_expert(choice) == e;
+            counts[ROUTED_DROPPED] += choice == choice_dropped(e);
         }
     }
     for (int i = 0; i < ROUTED_STATISTICS; i++) {
-        float sum = block_sum(of[i], shared.of);
+        float sum = block_sum(counts[i], shared.of);
         if (threadIdx.x == 0) r.statistics[(sequence * ROUTED_STATISTICS + i) * r.experts + e] = sum;
     }
 }
@@ -209,7 +209,7 @@ XGSW_EXTERN void cuda_router_forward(const cuda_call *c)
     router r = router_of(c);
     dim3 each(static_cast<unsigned>(r.experts), static_cast<unsigned>(r.sequences));
     LAUNCH(choose, blocks_for(r.tokens), THREADS, 0, c->stream, r);
-    LAUNCH(place_expert, static_cast<unsigned>(r.experts), PLACERS, sizeof(placing), c->stream, r);
+    LAUNCH(place_expert, static_cast<unsigned>(r.experts), PLACE_THREADS, sizeof(placing), c->stream, r);
     if (!r.args.given) LAUNCH(mark_dropped, blocks_for(CHOICES * r.tokens), THREADS, 0, c->stream, r);
     LAUNCH(count_choices, each, THREADS, sizeof(count_parts), c->stream, r);
 }
@@ -234,13 +234,13 @@ static KERNEL(THREADS) token_gradients(router_gradient r)
     int32_t one = choice_expert(r.choice[CHOICES * token]), other = choice_expert(r.choice[CHOICES * token + 1]);
     pair_weights w =
         pair_softmax(chosen_logit(r.logits, token, r.experts, one), chosen_logit(r.logits, token, r.experts, other));
-    float of_pair = w.of[0] * w.of[1] * (d[0] - d[1]), mean = 0.0f;
+    float pair_gradient = w.of[0] * w.of[1] * (d[0] - d[1]), mean = 0.0f;
     soft_maximum m = soft_maximum_of(r.logits, token, r.experts);
     for (int64_t e = 0; e < r.experts; e++)
         mean = fmaf(probability(get(r.logits, first + e), m), r.balance * chosen[e], mean);
     for (int64_t e = 0; e < r.experts; e++) {
         float g = probability(get(r.logits, first + e), m) * (r.balance * chosen[e] - mean);
-        put(r.d_logits, first + e, g + (e == one ? of_pair : e == other ? -of_pair : 0.0f));
+        put(r.d_logits, first + e, g + (e == one ? pair_gradient : e == other ? -pair_gradient : 0.0f));
     }
 }
 
@@ -249,14 +249,14 @@ static KERNEL(WARP) report_sequences(router_gradient r)
 {
     if (threadIdx.x > 0) return;
     for (int64_t s = 0; s < r.sequences; s++) {
-        const float *of = r.statistics + s * ROUTED_STATISTICS * r.experts;
+        const float *statistics = r.statistics + s * ROUTED_STATISTICS * r.experts;
         double sum = 0.0;
         for (int64_t e = 0; e < r.experts; e++)
-            sum += static_cast<double>(of[ROUTED_PROBABILITY * r.experts + e]) *
-                   static_cast<double>(of[ROUTED_CHOSEN * r.experts + e]);
+            sum += static_cast<double>(statistics[ROUTED_PROBABILITY * r.experts + e]) *
+                   static_cast<double>(statistics[ROUTED_CHOSEN * r.experts + e]);
         if (r.loss) r.loss[s] += static_cast<double>(r.balance) * sum;
         for (int64_t e = 0; r.load && e < 2 * r.experts; e++)
-            r.load[e] += static_cast<double>(of[ROUTED_CHOSEN * r.experts + e]);
+            r.load[e] += static_cast<double>(statistics[ROUTED_CHOSEN * r.experts + e]);
     }
 }
 

@@ -16,8 +16,8 @@ static __device__ double learning_rate(const step_begin_args &a, int64_t step)
     return a.minimum + (a.maximum - a.minimum) / 2 * (1 + cos(pi * (done < 1 ? done : 1)));
 }
 
-/* CUDA's cos has an error of 2 ulp (2^-52 of at most 1), so the rate has 2^-51 of its maximum. pow has 2 ulp, too;
- * 1 - beta^t is at least 0.05, so the corrections have 1e-14. */
+/* CUDA's cos has an error of 2 ulp (2^-52), so the rate has an error of 2^-51 of its maximum. pow has 2 ulp, too. As
+ * 1 - beta^t is at least 0.05, the corrections have an error of 1e-14. */
 static KERNEL(WARP) begin_step(double *scalar, step_begin_args a)
 {
     if (threadIdx.x > 0) return;
@@ -35,10 +35,9 @@ XGSW_EXTERN void cuda_step_begin(const cuda_call *c)
 
 enum { THREADS = 256, FLIGHT = 4, STRIPS = 32, BLOCK_ELEMENTS = THREADS * STRIPS * STRIP };
 
-/* As on the host: squares in units of 2^-80, rounded, are integers. Squares of values below SMALL are summed in two
+/* As on the host, squares are rounded to integers in units of 2^-80. Squares of values below SMALL are summed in two
  * 64-bit integers: adding SPLIT rounds a square to a multiple of 2^48, and adding UNIT rounds the rest to an integer.
- * The bits of both sums minus those of SPLIT and UNIT are these integers. A thread adds 256 of them, each at most
- * 2^48. */
+ * These integers are the bits of both sums minus those of SPLIT and UNIT. A thread adds 256, each at most 2^48. */
 static constexpr float SMALL = 256.0f, LIMIT = 16777216.0f; /* 2^8, 2^24 */
 static constexpr double UNITS = 0x1p80, SPLIT = 0x1.8p100, UNIT = 0x1.8p52;
 
@@ -96,7 +95,7 @@ static __device__ __forceinline__ void add_strip(square_total &t, const strip<ty
     }
 }
 
-/* Adds high 2^48 + low to the words; low is signed. */
+/* Adds high 2^48 + low to the words. low is signed. */
 static __device__ __forceinline__ void close_total(square_total &t)
 {
     word low = (t.high << 48) + t.low, sign = static_cast<long long>(t.low) < 0 ? ~0ull : 0ull;
@@ -118,19 +117,19 @@ static __device__ __forceinline__ void block_sums(word (&sum)[EXACT_SUM_WORDS], 
     }
 }
 
-/* partial [blocks, EXACT_SUM_WORDS]: sums of BLOCK_ELEMENTS elements each, and of elements that fill no strip. */
+/* partial [blocks, EXACT_SUM_WORDS]: sums of BLOCK_ELEMENTS elements each, and of the elements after the strips. */
 template <typename type> static KERNEL(THREADS) sum_squares(const type *x, int64_t strips, int64_t n, word *partial)
 {
     SHARED(warp_totals, shared);
     square_total t = {};
     int64_t first = static_cast<int64_t>(blockIdx.x) * THREADS * STRIPS + threadIdx.x;
     for (int flight = 0; flight < STRIPS / FLIGHT; flight++, first += THREADS * FLIGHT) {
-        strip<type, STRIP> held[FLIGHT] = {};
+        strip<type, STRIP> loaded[FLIGHT] = {};
 #pragma unroll
         for (int i = 0; i < FLIGHT; i++)
-            if (first + i * THREADS < strips) held[i] = strip_load<STRIP>(x, (first + i * THREADS) * STRIP);
+            if (first + i * THREADS < strips) loaded[i] = strip_load<STRIP>(x, (first + i * THREADS) * STRIP);
 #pragma unroll
-        for (int i = 0; i < FLIGHT; i++) add_strip(t, held[i]);
+        for (int i = 0; i < FLIGHT; i++) add_strip(t, loaded[i]);
     }
     for (int64_t at = strips * STRIP + blockIdx.x * THREADS + threadIdx.x; at < n; at += gridDim.x * THREADS)
         add_strip(t, strip_load<1>(x, at));

@@ -1,7 +1,6 @@
-/* Totals that a sum of gradients over ranks conserves: sums with random signs, and sums of squares, in double. Each
+/* Totals that help to prove sums of gradients over ranks: sums with random signs, sums of squares, in double. Each
  * element is read once: a rank's 12.7 GB of 405B's BF16 gradients, by blocks of 256 threads with 32 strips each. A
- * thread loads four strips of 16 bytes at once. An element takes a conversion and two double operations, a strip one
- * word of signs. */
+ * thread loads four strips of 16 bytes at once. An element takes a conversion and two double operations. */
 #include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/kernels/strip.cuh"
 
@@ -56,20 +55,20 @@ static KERNEL(THREADS)
     sum_slices(const type *x, const double *scalars, slice_cut cut, signed_sums_args a, double *partial)
 {
     SHARED(warp_slice_totals, shared);
-    int chunk = blockIdx.x % cut.chunks, of_slice = blockIdx.x / cut.chunks, slice = of_slice / cut.owners;
-    int64_t from = of_slice % cut.owners * cut.part, end = from + slice_begin(cut.part, slice + 1);
+    int chunk = blockIdx.x % cut.chunks, slice_owner = blockIdx.x / cut.chunks, slice = slice_owner / cut.owners;
+    int64_t from = slice_owner % cut.owners * cut.part, end = from + slice_begin(cut.part, slice + 1);
     int64_t at = from + slice_begin(cut.part, slice) + static_cast<int64_t>(chunk) * CHUNK + threadIdx.x * length;
     uint64_t key = signs_key(a.key, scalars[SCALAR_STEP]);
     slice_totals t = {};
     for (int flight = 0; flight < CHUNK / (THREADS * FLIGHT * length); flight++, at += THREADS * FLIGHT * length) {
-        strip<type, length> held[FLIGHT] = {};
+        strip<type, length> loaded[FLIGHT] = {};
 #pragma unroll
         for (int i = 0; i < FLIGHT; i++)
-            if (at + i * THREADS * length < end) held[i] = strip_load<length>(x, at + i * THREADS * length);
+            if (at + i * THREADS * length < end) loaded[i] = strip_load<length>(x, at + i * THREADS * length);
 #pragma unroll
         for (int i = 0; i < FLIGHT; i++) {
             int64_t place = a.place + at + i * THREADS * length;
-            add_strip(t, held[i], signs_of(key, place / SIGN_RUN), static_cast<int>(place % SIGN_RUN));
+            add_strip(t, loaded[i], signs_of(key, place / SIGN_RUN), static_cast<int>(place % SIGN_RUN));
         }
     }
     block_totals(t, shared, partial + static_cast<int64_t>(blockIdx.x) * SLICE_TOTALS);

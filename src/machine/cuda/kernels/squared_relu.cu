@@ -57,7 +57,7 @@ static cut cut_of(const cuda_call *c, int operands)
 /* ---- FP8 output (fp8_tiles.cuh) ---- */
 
 struct squared_relu_values {
-    enum { PARTS = 1, AHEAD = 2, FORMAT = E4M3 };
+    enum { PARTS = 1, PREFETCH = 2, FORMAT = E4M3 };
     using value = bf16;
     tensor x;
     struct given {
@@ -75,7 +75,7 @@ struct squared_relu_values {
 };
 
 struct squared_relu_gradients {
-    enum { PARTS = 1, AHEAD = 1, FORMAT = E5M2 };
+    enum { PARTS = 1, PREFETCH = 1, FORMAT = E5M2 };
     using value = bf16;
     tensor x, d_out;
     struct given {
@@ -111,7 +111,7 @@ template <typename type> static type *data_of(const tensor &t) { return static_c
 
 void cuda_squared_relu_forward(const cuda_call *c)
 {
-    if (makes_codes(c, 2)) return encode_forward(c, 2);
+    if (writes_fp8(c, 2)) return encode_forward(c, 2);
     cut n = cut_of(c, 2);
     with_type(c->x[0].type, [&](auto zero) {
         using type = decltype(zero);
@@ -122,7 +122,7 @@ void cuda_squared_relu_forward(const cuda_call *c)
 
 void cuda_squared_relu_backward(const cuda_call *c)
 {
-    if (makes_codes(c, 3)) return encode_backward(c, 3);
+    if (writes_fp8(c, 3)) return encode_backward(c, 3);
     cut n = cut_of(c, 3);
     with_type(c->x[0].type, [&](auto zero) {
         using type = decltype(zero);

@@ -1,4 +1,4 @@
-/* Strips: neighbouring elements that one thread moves at a time. Strips of eight move in 16-byte packs. */
+/* Strips: neighbouring elements that one thread moves at once. Strips of eight move in 16-byte packs. */
 #pragma once
 #include "machine/cuda/kernels/element.cuh"
 
@@ -20,8 +20,8 @@ static __device__ __forceinline__ strip<type, length> strip_load(const type *row
     return reinterpret_cast<const strip<type, length> *>(row)[at / length];
 }
 
-/* Round to the row's format, in pairs. The 16-byte word is assembled explicitly: nvcc splits other stores into pieces,
- * each of which costs as much as the whole. */
+/* Round to the row's format, in pairs. The 16-byte word is assembled explicitly, because nvcc splits other stores into
+ * pieces, each of which costs as much as the whole. */
 template <typename type> static __device__ __forceinline__ void strip_store(type *row, int64_t at, const float (&x)[1])
 {
     narrow(row[at], x[0]);

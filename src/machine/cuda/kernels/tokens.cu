@@ -1,5 +1,5 @@
 /* Tokens and labels as functions of seed, step, sample and position (src/DEFINITIONS.md). A block of 256 threads has
- * 1024 positions of a sample. At 8 bytes per position, the launch takes most of the time. */
+ * 1024 positions of a sample. The launch takes most of the time, because a position has only 8 bytes. */
 #include "base/random.h"
 #include "machine/cuda/kernels/kernels.h"
 #include "machine/cuda/kernels/strip.cuh"
@@ -57,19 +57,19 @@ typedef struct {
 static __device__ __forceinline__ const int64_t *place_documents(const stream_rule &s, documents &d, uint32_t first,
                                                                  int64_t begin)
 {
-    int held = 0, i = threadIdx.x;
+    int current = 0, i = threadIdx.x;
     __syncthreads();
     d.end[0][i] =
         1 + static_cast<int64_t>(mulhi(draw(s, first + threadIdx.x, 1).word[0], DOCUMENT)) + (i == 0 ? begin : 0);
     __syncthreads();
-    for (int distance = 1; distance < THREADS; distance *= 2, held = 1 - held) {
-        d.end[1 - held][i] = d.end[held][i] + (i >= distance ? d.end[held][i - distance] : 0);
+    for (int distance = 1; distance < THREADS; distance *= 2, current = 1 - current) {
+        d.end[1 - current][i] = d.end[current][i] + (i >= distance ? d.end[current][i - distance] : 0);
         __syncthreads();
     }
-    return d.end[held];
+    return d.end[current];
 }
 
-/* Returns the token at a position between `begin` and the last end. A document counts up from 1 to its last token. */
+/* Returns the token at a position between `begin` and the last end. Tokens of a document count up from 1. */
 static __device__ __forceinline__ int32_t ramp_token(const stream_rule &s, const int64_t *end, int64_t begin,
                                                      int64_t position)
 {
@@ -88,8 +88,8 @@ static __device__ __forceinline__ int32_t ramp_token(const stream_rule &s, const
 static KERNEL(THREADS) ramp_tokens(stream_rule s)
 {
     SHARED(documents, d);
-    int64_t begin = 0, behind = static_cast<int64_t>(blockIdx.x + 1) * BLOCK_POSITIONS;
-    int64_t last = position_of(s.args.place, (behind < s.length ? behind : s.length) - 1, s.length) + 1;
+    int64_t begin = 0, block_end = static_cast<int64_t>(blockIdx.x + 1) * BLOCK_POSITIONS;
+    int64_t last = position_of(s.args.place, (block_end < s.length ? block_end : s.length) - 1, s.length) + 1;
     for (uint32_t first = 0; begin <= last; first += THREADS) {
         const int64_t *end = place_documents(s, d, first, begin);
         int64_t limit = end[THREADS - 1];

@@ -11,10 +11,10 @@
 
 /* All products noted so far. */
 static key_table table = { .key_bytes = sizeof(product_key) };
-static int users;
+static int open_machines;
 
-/* Returns whether rows are contiguous. A single contiguous column counts as stored by columns. */
-static bool by_rows(const tensor *t)
+/* A single column counts as stored by columns if it is contiguous. */
+static bool has_contiguous_rows(const tensor *t)
 {
     return (t->stride[1] == 1 || t->dim[1] == 1) && !(t->dim[1] == 1 && t->dim[0] > 1 && t->stride[0] == 1);
 }
@@ -27,41 +27,41 @@ static tensor first_matrix(tensor t)
     return t;
 }
 
-/* Returns whether a and b change places, because the library needs a destination with contiguous columns. */
+/* Returns whether a and b are swapped, because the library needs a destination with contiguous columns. */
 static bool swaps(const tensor given[MATRICES])
 {
     tensor d = first_matrix(given[DESTINATION]);
-    return by_rows(&d);
+    return has_contiguous_rows(&d);
 }
-static int place_of(bool swap, int i) { return swap && i != DESTINATION ? LEFT + RIGHT - i : i; }
+static int source_of(bool swap, int i) { return swap && i != DESTINATION ? LEFT + RIGHT - i : i; }
 
 /* Sorts operands into the order of addresses. A grouped product has no bias. */
-static void given_of(const tensor x[OP_OPERANDS], tensor given[ADDRESSES])
+static void operands_of(const tensor x[OP_OPERANDS], tensor given[ADDRESSES])
 {
     bool grouped = x[DESTINATION].dims == 3;
     for (int i = 0; i < ADDRESSES; i++)
         given[i] = grouped && i == BIAS ? tensor_none() : x[grouped && i > BIAS ? i - 1 : i];
 }
 
-static void turn(const tensor given[MATRICES], tensor x[MATRICES])
+static void to_column_major(const tensor given[MATRICES], tensor x[MATRICES])
 {
     bool swap = swaps(given);
     for (int i = 0; i < MATRICES; i++) {
-        tensor t = first_matrix(given[place_of(swap, i)]);
+        tensor t = first_matrix(given[source_of(swap, i)]);
         x[i] = swap ? tensor_transposed(t) : t;
     }
 }
 
-static int64_t alignment_of(uintptr_t place)
+static int64_t alignment_of(uintptr_t address)
 {
-    uintptr_t bits = place | PRODUCT_ALIGNMENT;
+    uintptr_t bits = address | PRODUCT_ALIGNMENT;
     return (int64_t)(bits & -bits);
 }
 
-static void align(product_key *key, int i, uintptr_t place)
+static void limit_alignment(product_key *key, int i, uintptr_t address)
 {
-    int64_t of = alignment_of(place);
-    if (of < key->alignment[i]) key->alignment[i] = of;
+    int64_t alignment = alignment_of(address);
+    if (alignment < key->alignment[i]) key->alignment[i] = alignment;
 }
 
 static void note_groups(product_key *key, const tensor given[MATRICES])
@@ -69,9 +69,9 @@ static void note_groups(product_key *key, const tensor given[MATRICES])
     bool swap = swaps(given), grouped = given[DESTINATION].dims == 3;
     key->groups = grouped ? given[DESTINATION].dim[0] : 1;
     for (int i = 0; grouped && i < MATRICES; i++) {
-        const tensor *x = &given[place_of(swap, i)];
-        key->apart[i] = x->stride[0];
-        align(key, i, (uintptr_t)x->stride[0] * dtype_bytes(x->type));
+        const tensor *x = &given[source_of(swap, i)];
+        key->group_stride[i] = x->stride[0];
+        limit_alignment(key, i, (uintptr_t)x->stride[0] * dtype_bytes(x->type));
     }
 }
 
@@ -92,17 +92,17 @@ static product_key key_of(const tensor given[ADDRESSES], const tensor x[MATRICES
     for (int i = 0; i < MATRICES; i++) {
         tensor across = tensor_transposed(x[i]);
         key.format[i] = x[i].type;
-        key.transposed[i] = !by_rows(&across);
+        key.transposed[i] = !has_contiguous_rows(&across);
         key.leading[i] = leading_of(&x[i], key.transposed[i]);
         key.alignment[i] = alignment_of((uintptr_t)x[i].data);
     }
-    if (key.bias) align(&key, DESTINATION, (uintptr_t)given[BIAS].data);
+    if (key.bias) limit_alignment(&key, DESTINATION, (uintptr_t)given[BIAS].data);
     note_groups(&key, given);
     return key;
 }
 
-/* Returns whether cuBLASLt can take the matrices. Overlapping rows or columns have no leading dimension. */
-static bool multiplies(const tensor x[MATRICES], const product_key *key)
+/* cuBLASLt refuses matrices whose rows or columns overlap. */
+static bool can_multiply(const tensor x[MATRICES], const product_key *key)
 {
     bool fits = !key->transposed[DESTINATION];
     for (int i = 0; i < MATRICES; i++) {
@@ -112,7 +112,7 @@ static bool multiplies(const tensor x[MATRICES], const product_key *key)
     return fits;
 }
 
-static product *noted(const op *o, const product_key *key)
+static product *add_product(const op *o, const product_key *key)
 {
     product *p = allocate(1, sizeof *p, "a matrix product");
     p->key = *key;
@@ -124,27 +124,27 @@ static product *noted(const op *o, const product_key *key)
 static void note(const op *o, const product_key *key)
 {
     product *p = key_table_find(&table, key);
-    if (!p) p = noted(o, key);
+    if (!p) p = add_product(o, key);
     p->wanted = true;
 }
 
 static bool is_empty(const tensor *t) { return t->dim[0] == 0 || t->dim[1] == 0 || (t->dims > 2 && t->dim[2] == 0); }
-/* Tensor cores fetch FP8 values 16 bytes at a time, so all matrices must be aligned to 16 bytes. */
-static bool fetches(const product_key *key)
+/* Tensor cores load FP8 values in packs of 16 bytes. Returns true for other formats. */
+static bool fp8_is_aligned(const product_key *key)
 {
     bool all = true;
     for (int i = 0; i < MATRICES; i++) all = all && key->alignment[i] == PRODUCT_ALIGNMENT;
     return all || !product_is_fp8(key);
 }
 
-/* Returns whether there is nothing to multiply: c is empty, or its sums have no terms. */
+/* Returns whether the result is empty, or its sums have no terms. */
 static bool is_trivial(const cuda_call *c) { return is_empty(&c->x[DESTINATION]) || is_empty(&c->x[LEFT]); }
 
 size_t cuda_matmul_scratch(const cuda_call *c)
 {
     tensor x[MATRICES], given[ADDRESSES];
-    given_of(c->x, given);
-    turn(given, x);
+    operands_of(c->x, given);
+    to_column_major(given, x);
     product_key key = key_of(given, x, c->update[DESTINATION]);
     return is_trivial(c) ? 0 : product_workspace(&key) + WORKSPACE_ALIGNMENT;
 }
@@ -155,13 +155,13 @@ void cuda_matmul_prepare(const op *o)
     tensor x[MATRICES], given[ADDRESSES];
     cuda_call c = { .update = { o->operand[DESTINATION].access == UPDATE } };
     for (int i = 0; i < o->operands; i++) c.x[i] = o->operand[i].tensor;
-    given_of(c.x, given);
-    turn(given, x);
+    operands_of(c.x, given);
+    to_column_major(given, x);
     product_key key = key_of(given, x, c.update[DESTINATION]);
     if (is_trivial(&c)) return;
-    if (!fetches(&key))
+    if (!fp8_is_aligned(&key))
         FAIL("%s: an FP8 product of what is not aligned to 16 bytes", op_describe(o, what, sizeof what));
-    if (!multiplies(x, &key)) FAIL("%s: rows or columns of a matrix overlap", op_describe(o, what, sizeof what));
+    if (!can_multiply(x, &key)) FAIL("%s: rows or columns of a matrix overlap", op_describe(o, what, sizeof what));
     note(o, &key);
 }
 
@@ -182,17 +182,17 @@ static bool is_unplanned(const product *p, const machine_tuning *t)
 static bool has_run(const product *p, const machine_tuning *unused) { return p->ran; }
 
 /* Returns the products that match, in an order that depends on their shapes only. The caller frees the list. */
-static product **listed(bool (*is_so)(const product *, const machine_tuning *), const machine_tuning *t, size_t *count)
+static product **selected(bool (*test)(const product *, const machine_tuning *), const machine_tuning *t, size_t *count)
 {
     product **list = allocate((int64_t)table.used, sizeof *list, "a list of matrix products");
     *count = 0;
     for (size_t i = 0; i < table.slots; i++)
-        if (table.slot[i] && is_so(table.slot[i], t)) list[(*count)++] = table.slot[i];
+        if (table.slot[i] && test(table.slot[i], t)) list[(*count)++] = table.slot[i];
     qsort(list, *count, sizeof *list, longest_first);
     return list;
 }
 
-static void each(void (*act)(product *))
+static void for_each(void (*act)(product *))
 {
     for (size_t i = 0; i < table.slots; i++)
         if (table.slot[i]) act(table.slot[i]);
@@ -209,13 +209,13 @@ static void forget_run(product *p) { p->ran = false; }
 void cuda_matmul_tune(const machine_tuning *t, void *memory, size_t bytes)
 {
     size_t count;
-    product **list = listed(is_unplanned, t, &count);
+    product **list = selected(is_unplanned, t, &count);
     algorithms_choose(list, count, t, memory, bytes);
     free(list);
-    each(make_ready);
+    for_each(make_ready);
 }
 
-int cuda_matmul_left(void)
+int cuda_matmul_multiprocessors_left(void)
 {
     int most = 0;
     for (size_t i = 0; i < table.slots; i++) {
@@ -230,7 +230,7 @@ void cuda_matmul_algorithms(char *text, size_t length)
 {
     enum { LAST_LINE = 32 };
     size_t count, used = 0, i = 0;
-    product **list = listed(has_run, NULL, &count);
+    product **list = selected(has_run, NULL, &count);
     for (; i < count; i++) {
         size_t bytes = algorithm_describe(list[i], text + used, length - used);
         if (used + bytes + (i + 1 < count ? LAST_LINE : 1) > length) break;
@@ -245,14 +245,14 @@ void cuda_matmul_open(void)
 {
     char why[200];
     if (!cublaslt_load(why, sizeof why)) FAIL("cuBLASLt does not load: %s", why);
-    each(forget_run);
-    users++;
+    for_each(forget_run);
+    open_machines++;
 }
 
 void cuda_matmul_close(void)
 {
-    if (--users > 0) return;
-    each(product_close);
+    if (--open_machines > 0) return;
+    for_each(product_close);
 }
 
 static void zero(const cuda_call *c)
@@ -288,8 +288,8 @@ void cuda_matmul(const cuda_call *c)
         zero(c);
         return;
     }
-    given_of(c->x, given);
-    turn(given, x);
+    operands_of(c->x, given);
+    to_column_major(given, x);
     bool swap = swaps(given);
     product_key key = key_of(given, x, c->update[DESTINATION]);
     const product *p = planned(c, &key);

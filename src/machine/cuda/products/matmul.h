@@ -1,5 +1,5 @@
 /* Matrix products. Shapes are noted first, and algorithms are chosen before the first step. cuda_matmul is declared in
- * kernels.h. Everything is process state: a case uses what earlier cases found. */
+ * kernels.h. Everything is process state: later cases use the same algorithms. */
 #pragma once
 #include "machine/op/op.h"
 #include "machine/queue/kind.h"
@@ -11,8 +11,8 @@ void cuda_matmul_tune(const machine_tuning *t, void *memory, size_t bytes);
 /* Writes the products that ran since a machine was last opened, with their algorithms, for the record: one per line,
  * the longest first. If they do not all fit, the last line counts the rest. length: at least 32. */
 void cuda_matmul_algorithms(char *text, size_t length);
-/* Returns the largest number of multiprocessors that one of those products left to transfers. */
-int cuda_matmul_left(void);
+/* Returns how many multiprocessors these products left to transfers, at most. */
+int cuda_matmul_multiprocessors_left(void);
 /* Open and close once per machine. The last close frees descriptors. The library's handle stays open. */
 void cuda_matmul_open(void);
 void cuda_matmul_close(void);

@@ -1,7 +1,6 @@
 /* Calls of cuBLASLt: descriptors, candidates and launches of one product. The handle is process state. Sums are FP32
  * (see product.h for FP8): no algorithm may add partial sums in the output's format. An algorithm may round the product
- * before it adds C or a bias (machine/op/limits.c). The bias is the only epilogue used: no other one fits the
- * models. */
+ * before it adds C or a bias (machine/op/limits.c). A bias is the only epilogue that the models can use. */
 #include "machine/cuda/products/product.h"
 #include "base/fail.h"
 #include "machine/cuda/device/device.h"
@@ -26,7 +25,7 @@ void cublas_check(cublasStatus_t status, const product_key *key, const char *cal
             cublasLtGetStatusName(status), cublasLtGetStatusString(status));
 }
 
-static const char *mark_of(const product_key *key, int which) { return key->transposed[which] ? "'" : ""; }
+static const char *transpose_mark(const product_key *key, int which) { return key->transposed[which] ? "'" : ""; }
 
 static dtype format_of(const product_key *key, int which) { return (dtype)key->format[which]; }
 static bool is_fp8(dtype type) { return type == E4M3 || type == E5M2; }
@@ -35,7 +34,7 @@ bool product_is_fp8(const product_key *key) { return is_fp8(format_of(key, LEFT)
 /* Writes the number of groups and the distances of their matrices. Returns "" for one group. */
 static const char *groups_text(const product_key *key, char *text, size_t length)
 {
-    const int64_t *by = key->apart;
+    const int64_t *by = key->group_stride;
     snprintf(text, length, ", %lld apart %lld %lld %lld", (long long)key->groups, (long long)by[DESTINATION],
              (long long)by[LEFT], (long long)by[RIGHT]);
     return key->groups > 1 ? text : "";
@@ -50,8 +49,8 @@ const char *product_text(const product_key *key, char *text, size_t length)
     snprintf(text, length,
              "%s d[%lld, %lld] %s %s a%s[%lld, %lld] %sb%s[%lld, %lld]%s, leading %lld %lld %lld, aligned %d %d %d%s",
              dtype_name(format_of(key, DESTINATION)), (long long)key->m, (long long)key->n, key->update ? "+=" : "=",
-             dtype_name(format_of(key, LEFT)), mark_of(key, LEFT), (long long)key->m, (long long)key->k, right,
-             mark_of(key, RIGHT), (long long)key->k, (long long)key->n, key->bias ? " + bias" : "",
+             dtype_name(format_of(key, LEFT)), transpose_mark(key, LEFT), (long long)key->m, (long long)key->k, right,
+             transpose_mark(key, RIGHT), (long long)key->k, (long long)key->n, key->bias ? " + bias" : "",
              (long long)ld[DESTINATION], (long long)ld[LEFT], (long long)ld[RIGHT], (int)by[DESTINATION], (int)by[LEFT],
              (int)by[RIGHT], groups_text(key, groups, sizeof groups));
     return text;
@@ -74,11 +73,11 @@ size_t product_span(const product_key *key, int which)
 {
     int64_t rows, columns;
     extent(key, which, &rows, &columns);
-    return (size_t)((key->groups - 1) * key->apart[which] + (columns - 1) * key->leading[which] + rows) *
+    return (size_t)((key->groups - 1) * key->group_stride[which] + (columns - 1) * key->leading[which] + rows) *
            dtype_bytes(format_of(key, which));
 }
 
-/* Memory for SPLITS partial sums, but at most what NVIDIA recommends for Hopper. */
+/* Memory for SPLITS partial sums, within limits. NVIDIA recommends the upper limit for Hopper. */
 size_t product_workspace(const product_key *key)
 {
     double bytes = (double)key->m * (double)key->n * sizeof(float) * SPLITS;
@@ -105,12 +104,12 @@ static void describe_scales(const product *p, const void *left, const void *righ
 }
 
 /* The heuristic needs a valid address, although nothing is read there. */
-static const void *const no_place = (const void *)WORKSPACE_ALIGNMENT;
+static const void *const no_address = (const void *)WORKSPACE_ALIGNMENT;
 
 static void open_bias(product *p)
 {
     describe(p, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    describe_address(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, no_place);
+    describe_address(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, no_address);
 }
 
 static void open_fp8(product *p)
@@ -118,7 +117,7 @@ static void open_fp8(product *p)
     int8_t fast = format_of(&p->key, LEFT) == E4M3 && format_of(&p->key, RIGHT) == E4M3;
     CUBLAS_CHECK(&p->key,
                  cublasLtMatmulDescSetAttribute(p->descriptor, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast));
-    describe_scales(p, no_place, no_place);
+    describe_scales(p, no_address, no_address);
 }
 
 static void group_layout(product *p, int which)
@@ -128,7 +127,7 @@ static void group_layout(product *p, int which)
                                                            sizeof count));
     CUBLAS_CHECK(&p->key,
                  cublasLtMatrixLayoutSetAttribute(p->layout[which], CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
-                                                  &p->key.apart[which], sizeof p->key.apart[which]));
+                                                  &p->key.group_stride[which], sizeof p->key.group_stride[which]));
 }
 
 static void open_layout(product *p, int which)
@@ -208,43 +207,43 @@ const char *algorithm_text(const cublasLtMatmulAlgo_t *algorithm, char *text, si
     return text;
 }
 
-static void prefer(cublasLtMatmulPreference_t wish, const product *p, cublasLtMatmulPreferenceAttributes_t attribute,
+static void prefer(cublasLtMatmulPreference_t limits, const product *p, cublasLtMatmulPreferenceAttributes_t attribute,
                    const void *value, size_t bytes)
 {
-    CUBLAS_CHECK(&p->key, cublasLtMatmulPreferenceSetAttribute(wish, attribute, value, bytes));
+    CUBLAS_CHECK(&p->key, cublasLtMatmulPreferenceSetAttribute(limits, attribute, value, bytes));
 }
 
-static void prefer_aligned(cublasLtMatmulPreference_t wish, const product *p,
+static void prefer_aligned(cublasLtMatmulPreference_t limits, const product *p,
                            cublasLtMatmulPreferenceAttributes_t attribute, int which)
 {
     uint32_t bytes = (uint32_t)p->key.alignment[which];
-    prefer(wish, p, attribute, &bytes, sizeof bytes);
+    prefer(limits, p, attribute, &bytes, sizeof bytes);
 }
 
 static cublasLtMatmulPreference_t preference(const product *p)
 {
-    cublasLtMatmulPreference_t wish;
+    cublasLtMatmulPreference_t limits;
     uint64_t workspace = product_workspace(&p->key);
     uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    CUBLAS_CHECK(&p->key, cublasLtMatmulPreferenceCreate(&wish));
-    prefer(wish, p, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
-    prefer(wish, p, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction, sizeof reduction);
-    prefer_aligned(wish, p, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, LEFT);
-    prefer_aligned(wish, p, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, RIGHT);
-    prefer_aligned(wish, p, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, DESTINATION);
-    prefer_aligned(wish, p, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, DESTINATION);
-    return wish;
+    CUBLAS_CHECK(&p->key, cublasLtMatmulPreferenceCreate(&limits));
+    prefer(limits, p, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
+    prefer(limits, p, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction, sizeof reduction);
+    prefer_aligned(limits, p, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, LEFT);
+    prefer_aligned(limits, p, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, RIGHT);
+    prefer_aligned(limits, p, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, DESTINATION);
+    prefer_aligned(limits, p, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, DESTINATION);
+    return limits;
 }
 
-/* Returns whether the algorithm keeps to its workspace and adds in FP32. */
-static bool suits(const product *p, const candidate *c)
+/* Returns whether the algorithm needs no more than the workspace and adds in FP32. */
+static bool is_within_limits(const product *p, const candidate *c)
 {
     uint32_t reduction = configured(&c->algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, sizeof reduction);
     return c->workspace <= product_workspace(&p->key) &&
            (reduction == CUBLASLT_REDUCTION_SCHEME_NONE || reduction == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
 }
 
-/* Returns whether the algorithm can compute this product here, adding in FP32. Sets its workspace. */
+/* Returns whether the algorithm can compute this product here, within limits. Sets its workspace. */
 static bool accepts(const product *p, candidate *c)
 {
     const cublasLtMatrixLayout_t *x = p->layout;
@@ -252,25 +251,25 @@ static bool accepts(const product *p, candidate *c)
     cublasStatus_t status = cublasLtMatmulAlgoCheck(handle(), p->descriptor, x[LEFT], x[RIGHT], x[DESTINATION],
                                                     x[DESTINATION], &c->algorithm, &result);
     c->workspace = result.workspaceSize;
-    return status == CUBLAS_STATUS_SUCCESS && result.state == CUBLAS_STATUS_SUCCESS && suits(p, c);
+    return status == CUBLAS_STATUS_SUCCESS && result.state == CUBLAS_STATUS_SUCCESS && is_within_limits(p, c);
 }
 
 int product_candidates(const product *p, candidate list[PRODUCT_CANDIDATES])
 {
     cublasLtMatmulHeuristicResult_t result[PRODUCT_CANDIDATES];
     const cublasLtMatrixLayout_t *x = p->layout;
-    cublasLtMatmulPreference_t wish = preference(p);
+    cublasLtMatmulPreference_t limits = preference(p);
     int found = 0, kept = 0;
     CUBLAS_CHECK(&p->key, cublasLtMatmulAlgoGetHeuristic(handle(), p->descriptor, x[LEFT], x[RIGHT], x[DESTINATION],
-                                                         x[DESTINATION], wish, PRODUCT_CANDIDATES, result, &found));
-    CUBLAS_CHECK(&p->key, cublasLtMatmulPreferenceDestroy(wish));
+                                                         x[DESTINATION], limits, PRODUCT_CANDIDATES, result, &found));
+    CUBLAS_CHECK(&p->key, cublasLtMatmulPreferenceDestroy(limits));
     for (int i = 0; i < found; i++) {
         list[kept].algorithm = result[i].algo;
         kept += result[i].state == CUBLAS_STATUS_SUCCESS && accepts(p, &list[kept]);
     }
-    for (int i = 0; i < found && kept == 0; i++) { /* if the check refuses all proposals, they are trusted */
+    for (int i = 0; i < found && kept == 0; i++) { /* takes the heuristic's word if the check refuses all */
         list[0] = (candidate){ result[i].algo, result[i].workspaceSize };
-        kept = result[i].state == CUBLAS_STATUS_SUCCESS && suits(p, &list[0]);
+        kept = result[i].state == CUBLAS_STATUS_SUCCESS && is_within_limits(p, &list[0]);
     }
     return kept;
 }

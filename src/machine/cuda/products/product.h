@@ -11,15 +11,15 @@ typedef struct product_key product_key;
 void cublas_check(cublasStatus_t status, const product_key *key, const char *call, const char *file, int line);
 #define CUBLAS_CHECK(key, call) cublas_check((call), (key), #call, __FILE__, __LINE__)
 
-/* The inputs of the choice of an algorithm: d[m, n] (+)= a[m, k] b[k, n] in column-major order. A transposed matrix has
- * contiguous rows. groups: the number of products, whose matrices lie `apart` elements from each other. bias: one
- * number for each row of d is added; alignment[DESTINATION] then covers it, too. alignment: of addresses, in bytes.
- * format: a dtype. FP8 values are divided by their scales. Two E4M3 matrices use fast accumulation, which keeps fewer
- * bits than FP32. All members are integers of one size, so that keys compare as bytes. */
+/* What the choice of an algorithm depends on: d[m, n] (+)= a[m, k] b[k, n] in column-major order. A transposed matrix
+ * has contiguous rows. groups: number of products. group_stride: elements between their matrices. alignment: of
+ * addresses, in bytes. bias: one number for each row of d is added; alignment[DESTINATION] then covers it, too. format:
+ * a dtype. FP8 values are divided by their scales. Two E4M3 matrices use fast accumulation, which keeps fewer bits than
+ * FP32. All members are integers of one size, so that keys compare as bytes. */
 enum { DESTINATION, LEFT, RIGHT, MATRICES, BIAS = MATRICES, LEFT_SCALE, RIGHT_SCALE, ADDRESSES };
 enum { PRODUCT_ALIGNMENT = 16, WORKSPACE_ALIGNMENT = 256, PRODUCT_TEXT = 240, PRODUCT_NAME = 48 };
 struct product_key {
-    int64_t groups, m, n, k, apart[MATRICES], transposed[MATRICES], leading[MATRICES], alignment[MATRICES],
+    int64_t groups, m, n, k, group_stride[MATRICES], transposed[MATRICES], leading[MATRICES], alignment[MATRICES],
         format[MATRICES], update, bias;
 };
 
@@ -35,11 +35,11 @@ typedef struct {
 typedef struct {
     product_key key;
     char name[PRODUCT_NAME];
-    bool wanted, ran;                /* since the last tuning; since a machine was last opened */
+    bool wanted, ran;                /* noted since the last tuning; ran since a machine was last opened */
     cublasLtMatmulDesc_t descriptor; /* NULL: closed */
     cublasLtMatrixLayout_t layout[MATRICES];
     int multiprocessors_left;
-    bool deterministic; /* with multiprocessors_left: the settings it was planned for */
+    bool deterministic; /* a setting for which it was planned, like multiprocessors_left */
     algorithm_source source;
     candidate chosen;
     double microseconds; /* in a trial; 0: not tried */
@@ -51,10 +51,10 @@ double product_flops(const product_key *key);
 bool product_is_fp8(const product_key *key);
 /* Returns the bytes from the first element of one of the matrices to the end of its last element. */
 size_t product_span(const product_key *key, int which);
-/* Returns the bytes of workspace that algorithms may use. They depend on the shape only. */
+/* Returns the bytes of workspace that algorithms may use, from the shape alone. */
 size_t product_workspace(const product_key *key);
 
-/* Creates the descriptors of p->key. The product leaves that many multiprocessors to transfers. */
+/* Creates the descriptors of p->key. multiprocessors_left: those that the product leaves to transfers. */
 void product_open(product *p, int multiprocessors_left);
 void product_close(product *p);
 /* Creates the descriptors if they are closed. */

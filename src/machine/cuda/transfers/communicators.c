@@ -1,9 +1,9 @@
 /* Communicators of the CUDA machine. They are process state, like NCCL's own state.
  *
  * NCCL runs the transfers of one communicator in the order of submission, whatever their streams. The same holds for
- * communicators that share resources. Therefore there are two kinds. A group `apart` has its own communicator, so that
- * a receive posted early on one pipeline link does not block a send on another link. All other groups share the
- * resources of one communicator of the world. Each kind is split from its own communicator of the world. */
+ * communicators that share resources. Therefore there are two kinds. A group `apart` has a separate communicator, so
+ * that a receive posted early on one pipeline link does not block a send on another link. All other groups take turns:
+ * they share the resources of one communicator of the world. Each kind is split from a separate world communicator. */
 #include "machine/cuda/transfers/communicators.h"
 #include "base/fail.h"
 #include "machine/cuda/device/call.h"
@@ -32,29 +32,29 @@ static struct {
     transfer_blocks blocks; /* the settings of all communicators */
     ncclComm_t world[2];    /* [takes turns] */
     split split[SPLITS];
-    double bytes; /* device memory that they took, measured while each was made */
+    double bytes; /* device memory that they hold, measured when they are made and destroyed */
 } communicators;
 
 /* ---- the world ---- */
 
-static void end_all(int status)
+static void abort_run(int status)
 {
     communicators_abort();
     world_abort(status);
 }
 
-/* NCCL refuses two ranks of one host on one device. With its own NCCL_HOSTID, each rank counts as a host. */
+/* NCCL refuses two ranks of one host on one device. A different NCCL_HOSTID makes each rank a host. */
 static void open_library(void)
 {
     char text[128];
-    if (communicators.open) return; /* the environment must not change once NCCL has threads */
+    if (communicators.open) return; /* setenv is unsafe once NCCL has threads */
     communicators.open = true;
     snprintf(text, sizeof text, "xgsw-rank-%d", world_rank());
     if (machine_shares_devices()) setenv("NCCL_HOSTID", text, 1);
-    if (machine_repeats_bits()) cuda_environment_repeat_bits();
+    if (machine_repeats_bits()) cuda_environment_disable_nvls();
     nccl_open();
     snprintf(text, sizeof text, "rank %d on %s", world_rank(), world_host());
-    fail_install(end_all, text);
+    fail_install(abort_run, text);
 }
 
 static ncclConfig_t configuration(bool takes_turns, int blocks)
@@ -119,7 +119,7 @@ static void split_free(split *s)
     *s = (split){ 0 };
 }
 
-/* Destroys all communicators if the numbers of thread blocks have changed. They are made again when groups connect. */
+/* Destroys all communicators if the numbers of thread blocks have changed. Groups make new ones when they connect. */
 static void set_blocks(void)
 {
     transfer_blocks wanted = machine_blocks();
@@ -164,7 +164,7 @@ static void make_part(split *s, part_index at, const group *g, const char *name,
     *c = (cuda_communicator){ .rank = g->rank, .ranks = g->size };
     snprintf(c->name, sizeof c->name, "%s of %s", g->axis, name);
     NCCL(c->name, ncclCommSplit(parent, joins ? color : NCCL_SPLIT_NOCOLOR, key, &c->comm, &config));
-    if (joins && !takes_turns) first_meet(c, communicators_check);
+    if (joins && !takes_turns) first_exchange(c, communicators_check);
     communicators.bytes += before - free_bytes();
     s->made[at] = true;
 }
@@ -251,8 +251,7 @@ static void abort_one(ncclComm_t comm, const char *name)
     if (comm) ncclCommAbort(comm);
 }
 
-/* Aborts all communicators as one group of calls: NCCL sets every abort flag at once and frees them at the group's
- * end. */
+/* Aborts all communicators in one group of calls: NCCL sets all abort flags at once and frees communicators later. */
 static void abort_all(void)
 {
     ncclGroupStart();
@@ -260,4 +259,4 @@ static void abort_all(void)
     ncclGroupEnd();
 }
 
-void communicators_abort(void) { nccl_abandon(abort_all); }
+void communicators_abort(void) { nccl_abort_with(abort_all); }

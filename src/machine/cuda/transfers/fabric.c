@@ -8,7 +8,7 @@
 typedef struct {
     const op *op;
     group *group;
-    const cuda_communicator *of; /* NULL if the group has one rank */
+    const cuda_communicator *communicator; /* NULL if the group has one rank */
     const char *name;
     ncclComm_t comm;
     cudaStream_t stream;
@@ -77,7 +77,6 @@ static void run_exchange(const cuda_transfer_call *t)
     NCCL(t->name, ncclGroupEnd());
 }
 
-/* Sends and receives in one group of calls run concurrently. */
 static void send_to_all(const cuda_transfer_call *t, char *to, const char *from, size_t part, ncclDataType_t type,
                         size_t count)
 {
@@ -85,9 +84,9 @@ static void send_to_all(const cuda_transfer_call *t, char *to, const char *from,
     move(t, to + part * (size_t)rank, from + part * (size_t)rank, part);
     NCCL(t->name, ncclGroupStart());
     for (int i = 1; i < ranks; i++) {
-        int next = (rank + i) % ranks, before = (rank + ranks - i) % ranks;
+        int next = (rank + i) % ranks, previous = (rank + ranks - i) % ranks;
         NCCL(t->name, ncclSend(from + part * (size_t)next, count, type, next, t->comm, t->stream));
-        NCCL(t->name, ncclRecv(to + part * (size_t)before, count, type, before, t->comm, t->stream));
+        NCCL(t->name, ncclRecv(to + part * (size_t)previous, count, type, previous, t->comm, t->stream));
     }
     NCCL(t->name, ncclGroupEnd());
 }
@@ -97,7 +96,7 @@ static void run_all_to_all(const cuda_transfer_call *t)
     const tensor *to = &t->op->operand[0].tensor, *from = &t->op->operand[1].tensor;
     size_t part = tensor_span(from) / (size_t)t->group->size, count = part / dtype_bytes(from->type);
     if (t->group->size == 1) move(t, to->data, from->data, part);
-    else if (cuda_window_holds(from->data, t->of) && cuda_window_holds(to->data, t->of))
+    else if (cuda_window_holds(from->data, t->communicator) && cuda_window_holds(to->data, t->communicator))
         NCCL(t->name, ncclAlltoAll(from->data, to->data, count, format(from->type), t->comm, t->stream));
     else send_to_all(t, to->data, from->data, part, format(from->type), count);
 }
@@ -114,9 +113,9 @@ void cuda_transfer(const op *o, cudaStream_t stream)
     cuda_transfer_call t = { .op = o, .group = g, .stream = stream };
     if (is_empty(o)) return;
     if (g->size > 1) {
-        t.of = communicator_for(g);
-        t.name = t.of->name;
-        t.comm = t.of->comm;
+        t.communicator = communicator_for(g);
+        t.name = t.communicator->name;
+        t.comm = t.communicator->comm;
     }
     switch (o->kind) {
     case OP_ALL_GATHER: run_all_gather(&t); break;

@@ -7,18 +7,18 @@
 
 static struct {
     cudaStream_t stream;
-    char *token;      /* on the device: one byte for each rank and one more, or the numbers */
-    int32_t *numbers; /* pinned on the host: [FIRST_NUMBERS] to send, then as many received */
+    char *device;  /* [FIRST_NUMBERS] int32_t, or a byte to send and one from each rank */
+    int32_t *host; /* pinned: [FIRST_NUMBERS] to send, then as many received */
 } first;
 
 static void open_stream(void)
 {
-    size_t numbers = FIRST_NUMBERS * sizeof *first.numbers, bytes = numbers + 1 + (size_t)world_ranks();
+    size_t numbers = FIRST_NUMBERS * sizeof *first.host, bytes = numbers + 1 + (size_t)world_ranks();
     if (first.stream) return;
     CUDA_CHECK(cudaStreamCreateWithFlags(&first.stream, cudaStreamNonBlocking));
-    CUDA_CHECK(cudaMalloc((void **)&first.token, bytes));
-    CUDA_CHECK(cudaMemsetAsync(first.token, 0, bytes, first.stream));
-    CUDA_CHECK(cudaMallocHost((void **)&first.numbers, 2 * numbers));
+    CUDA_CHECK(cudaMalloc((void **)&first.device, bytes));
+    CUDA_CHECK(cudaMemsetAsync(first.device, 0, bytes, first.stream));
+    CUDA_CHECK(cudaMallocHost((void **)&first.host, 2 * numbers));
 }
 
 static void finish(const cuda_communicator *c, void (*check)(void))
@@ -36,15 +36,15 @@ static void finish(const cuda_communicator *c, void (*check)(void))
     activity_progress();
 }
 
-void first_meet(const cuda_communicator *c, void (*check)(void))
+void first_exchange(const cuda_communicator *c, void (*check)(void))
 {
     open_stream();
-    char *sent = first.token, *received = first.token + 1;
+    char *sent = first.device, *received = first.device + 1;
     NCCL(c->name, ncclGroupStart());
     for (int i = 1; i < c->ranks; i++) {
-        int next = (c->rank + i) % c->ranks, before = (c->rank + c->ranks - i) % c->ranks;
+        int next = (c->rank + i) % c->ranks, previous = (c->rank + c->ranks - i) % c->ranks;
         NCCL(c->name, ncclSend(sent, 1, ncclUint8, next, c->comm, first.stream));
-        NCCL(c->name, ncclRecv(received + before, 1, ncclUint8, before, c->comm, first.stream));
+        NCCL(c->name, ncclRecv(received + previous, 1, ncclUint8, previous, c->comm, first.stream));
     }
     NCCL(c->name, ncclGroupEnd());
     finish(c, check);
@@ -67,11 +67,11 @@ void first_maximum(const cuda_communicator *c, int32_t *x, int n, void (*check)(
 {
     size_t bytes = (size_t)n * sizeof *x;
     open_stream();
-    int32_t *received = first.numbers + FIRST_NUMBERS;
-    memcpy(first.numbers, x, bytes);
-    CUDA_CHECK(cudaMemcpyAsync(first.token, first.numbers, bytes, cudaMemcpyHostToDevice, first.stream));
-    NCCL(c->name, ncclAllReduce(first.token, first.token, (size_t)n, ncclInt32, ncclMax, c->comm, first.stream));
-    CUDA_CHECK(cudaMemcpyAsync(received, first.token, bytes, cudaMemcpyDeviceToHost, first.stream));
+    int32_t *received = first.host + FIRST_NUMBERS;
+    memcpy(first.host, x, bytes);
+    CUDA_CHECK(cudaMemcpyAsync(first.device, first.host, bytes, cudaMemcpyHostToDevice, first.stream));
+    NCCL(c->name, ncclAllReduce(first.device, first.device, (size_t)n, ncclInt32, ncclMax, c->comm, first.stream));
+    CUDA_CHECK(cudaMemcpyAsync(received, first.device, bytes, cudaMemcpyDeviceToHost, first.stream));
     finish(c, check);
     memcpy(x, received, bytes);
 }

@@ -10,16 +10,16 @@
 #include <string.h>
 #include <unistd.h>
 
-static const double LOOK = 0.02, ABANDON = 5.0; /* seconds */
+static const double POLL_SECONDS = 0.02, ABORT_SECONDS = 5.0; /* seconds */
 
 static struct {
     bool opened;
-    const char *who, *call; /* of the main thread: communicator and text of its call */
-    void (*let_go)(void);
-    atomic_bool ending, gone;
+    const char *name, *call; /* the main thread's current communicator and call */
+    void (*abort_all)(void);
+    atomic_bool aborting, aborted;
 } calls;
 
-/* Starts a detached thread that blocks all signals: only the main thread handles them. */
+/* Starts a detached thread. It blocks all signals, because only the main thread handles them. */
 static void start_thread(void *(*run)(void *))
 {
     pthread_t thread;
@@ -39,22 +39,22 @@ void nccl_open(void)
     calls.opened = true;
 }
 
-/* Sleeps forever if the run is ending: the thread that ends it reports the cause, not its consequences here. */
-static void stand_aside(void)
+/* Sleeps forever if another thread aborts: it reports the cause, and an error here is only a consequence. */
+static void sleep_if_aborting(void)
 {
-    while (atomic_load(&calls.ending)) pause();
+    while (atomic_load(&calls.aborting)) pause();
 }
 
 static int call_length(void) { return (int)strcspn(calls.call, "("); }
 
-void nccl_begin(const char *who, const char *call)
+void nccl_begin(const char *name, const char *call)
 {
-    stand_aside();
-    calls.who = who;
+    sleep_if_aborting();
+    calls.name = name;
     calls.call = call;
     activity e = { .step = -1, .microbatch = -1, .layer = -1, .since = clock_seconds() };
     snprintf(e.kind, sizeof e.kind, "%.*s", call_length(), call);
-    activity_text(e.name, sizeof e.name, who);
+    activity_text(e.name, sizeof e.name, name);
     activity_wait(&e);
 }
 
@@ -69,23 +69,23 @@ void nccl_end(ncclResult_t result, const char *file, int line)
 {
     nccl_tried(result);
     if (result == ncclSuccess) return;
-    stand_aside();
-    fail_at(file, line, STATUS_FAILED, "%.*s for %s: %s; %s", call_length(), calls.call, calls.who,
+    sleep_if_aborting();
+    fail_at(file, line, STATUS_FAILED, "%.*s for %s: %s; %s", call_length(), calls.call, calls.name,
             ncclGetErrorString(result), ncclGetLastError(NULL));
 }
 
-static void *abandon(void *unused)
+static void *run_abort(void *unused)
 {
-    calls.let_go();
-    atomic_store(&calls.gone, true);
+    calls.abort_all();
+    atomic_store(&calls.aborted, true);
     return unused;
 }
 
-void nccl_abandon(void (*let_go)(void))
+void nccl_abort_with(void (*abort_all)(void))
 {
-    if (!calls.opened || atomic_exchange(&calls.ending, true)) return;
-    calls.let_go = let_go;
-    start_thread(abandon);
-    for (double began = clock_seconds(); !atomic_load(&calls.gone) && clock_seconds() - began < ABANDON;)
-        clock_rest(LOOK);
+    if (!calls.opened || atomic_exchange(&calls.aborting, true)) return;
+    calls.abort_all = abort_all;
+    start_thread(run_abort);
+    for (double began = clock_seconds(); !atomic_load(&calls.aborted) && clock_seconds() - began < ABORT_SECONDS;)
+        clock_rest(POLL_SECONDS);
 }

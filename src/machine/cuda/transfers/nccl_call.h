@@ -3,15 +3,15 @@
 #pragma once
 #include "machine/cuda/device/libraries.h"
 
-/* Ends the run if the call fails, and prints the call, `who` and NCCL's message. who must outlive the call. */
-#define NCCL(who, call) nccl_end((nccl_begin((who), #call), (call)), __FILE__, __LINE__)
+/* Ends the run if the call fails. Prints the call, the communicator's name and NCCL's message. Keep name valid. */
+#define NCCL(name, call) nccl_end((nccl_begin((name), #call), (call)), __FILE__, __LINE__)
 /* Does the same for a call that may fail, and returns its result. */
-#define NCCL_TRY(who, call) nccl_tried((nccl_begin((who), #call), (call)))
-void nccl_begin(const char *who, const char *call);
+#define NCCL_TRY(name, call) nccl_tried((nccl_begin((name), #call), (call)))
+void nccl_begin(const char *name, const char *call);
 ncclResult_t nccl_tried(ncclResult_t result);
 void nccl_end(ncclResult_t result, const char *file, int line);
 
 /* Loads the library before the first call. Ends the run if that fails. */
 void nccl_open(void);
-/* Runs let_go in a separate thread and waits for it for at most 5 s. let_go releases the peers of a failed run. */
-void nccl_abandon(void (*let_go)(void));
+/* Runs abort_all, which releases the peers of a failed run, in a separate thread. Waits for it for at most 5 s. */
+void nccl_abort_with(void (*abort_all)(void));

@@ -4,7 +4,7 @@
 #include "machine/cuda/device/libraries.h"
 #include <stdio.h>
 
-/* Versions as in ncclGetVersion: 22907 is 2.29.7. `from` has the defect, `fixed` is the first version without it. */
+/* Versions as in ncclGetVersion: 22907 is 2.29.7. Versions from `from` on, but before `fixed`, have the defect. */
 static const struct {
     int from, fixed;
     const char *what, *source;

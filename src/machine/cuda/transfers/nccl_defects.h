@@ -9,8 +9,8 @@ typedef enum {
     NCCL_DEFECTS
 } nccl_defect;
 
-/* Returns whether the loaded NCCL has the defect. If so, writes the defect and a version without it: a clause. */
+/* Returns whether the loaded NCCL has the defect. If so, writes a clause: the defect and a version without it. */
 bool nccl_has_defect(nccl_defect which, char *why, size_t length);
-/* Returns whether transfers can run here: no environment variable changes their thread blocks, and NCCL has no defect
- * that hangs them. links: some layout has pipeline > 1. If not, writes why: a clause. */
+/* Returns whether transfers can run here: no environment variable changes their thread blocks or order, and NCCL has no
+ * defect that hangs them. links: some layout has pipeline > 1. If they cannot run, writes why: a clause. */
 bool cuda_transfers_suit(bool links, char *why, size_t length);

@@ -1,4 +1,4 @@
-/* A thread block that occupies a multiprocessor like a transfer's kernel: it takes all shared memory of a block. */
+/* A thread block that occupies a multiprocessor as a transfer's kernel does, with the largest shared memory. */
 #include "machine/cuda/kernels/ptx.cuh"
 #include "machine/cuda/transfers/resident.h"
 

@@ -2,6 +2,6 @@
 #pragma once
 #include "machine/cuda/device/call.h"
 
-/* Starts the block, or ends it and waits for its end. Do not load kernels or allocate memory in between, because these
- * wait for the whole device. */
+/* Starts the block, or ends it and waits for its end. Do not load kernels or allocate memory while it runs: that would
+ * wait for the whole device, and so forever. */
 XGSW_EXTERN void cuda_occupy(bool start);

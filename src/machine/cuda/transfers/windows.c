@@ -11,25 +11,25 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WHY = 160, TIMED_PART = 16 << 20, LEAST_PART = 8 << 20, FIRST_PART = 64, PAGE = 4096 };
-/* Bytes/s that copy engines exceed only by NVLink: an A100 moves 300e9 in one direction, PCIe 5.0 x16 64e9. */
+enum { WHY_BYTES = 160, TIMED_PART = 16 << 20, LEAST_PART = 8 << 20, FIRST_PART = 64, PAGE = 4096 };
+/* Bytes/s in one direction. Only NVLink is faster: an A100's NVLink moves 300e9, PCIe 5.0 x16 64e9. */
 static const double NVLINK = 100e9;
 
 static struct {
     char *memory; /* NULL: none */
     size_t bytes, largest, used;
-    char why[WHY];   /* why this run has no windows; empty: it may have some */
-    char pairs[WHY]; /* why groups of two have none; empty: they have some */
-    double rate;     /* bytes/s of the slowest timed gather; 0: none was timed */
+    char why[WHY_BYTES];   /* why this run has no windows; empty: it may have some */
+    char pairs[WHY_BYTES]; /* why groups of two have none; empty: they have some */
+    double rate;           /* bytes/s of the slowest timed gather; 0: none was timed */
 } windows;
 
 void cuda_window_reserve(size_t bytes) { windows.largest = bytes > windows.largest ? bytes : windows.largest; }
 
 /* ---- what all ranks agree on ---- */
 
-/* Gives all ranks the reason of the first rank that has one. Returns whether no rank has one. A rank that took no part
- * in an earlier case does not know that case's reason, therefore it is sent again. */
-static bool nobody_has_a_reason(const group *all, const char *reason)
+/* Returns whether no rank has an obstacle. Otherwise gives all ranks the reason of the first rank that has one. Sends
+ * an earlier case's reason again, because a rank that took no part in that case does not know it. */
+static bool agree_no_obstacle(const group *all, const char *reason)
 {
     const cuda_communicator *c = communicator_for(all);
     const bool known = windows.why[0];
@@ -38,21 +38,21 @@ static bool nobody_has_a_reason(const group *all, const char *reason)
     if (first == 0) return true;
     if (all->size - first == all->rank && known) snprintf((char *)text, sizeof text, "%s", windows.why);
     else if (all->size - first == all->rank)
-        snprintf((char *)text, sizeof text, "rank %d: %.*s", all->rank, WHY / 2, reason);
+        snprintf((char *)text, sizeof text, "rank %d: %.*s", all->rank, WHY_BYTES / 2, reason);
     first_maximum(c, text, FIRST_NUMBERS, communicators_check);
-    snprintf(windows.why, WHY, "%.*s", WHY - 1, (const char *)text);
+    snprintf(windows.why, WHY_BYTES, "%.*s", WHY_BYTES - 1, (const char *)text);
     return false;
 }
 
 static void find_obstacle(char *why)
 {
-    if (machine_shares_devices()) snprintf(why, WHY, "ranks share devices");
-    else if (!nccl_windows_load()) snprintf(why, WHY, "NCCL is older than 2.28.3");
-    else cuda_environment_lets_windows(why, WHY);
+    if (machine_shares_devices()) snprintf(why, WHY_BYTES, "ranks share devices");
+    else if (!nccl_windows_load()) snprintf(why, WHY_BYTES, "NCCL is older than 2.28.3");
+    else cuda_environment_allows_windows(why, WHY_BYTES);
 }
 
-/* Returns the bytes to allocate: the largest arena that any rank has met or expects, or this arena's if the largest
- * would leave some rank too little memory. *kept: whether all ranks already hold that many bytes. */
+/* Returns the bytes to allocate: those of the largest arena known to any rank, or of this arena if the largest would
+ * leave some rank too little memory. *kept: whether all ranks already hold that many bytes. */
 static size_t agree_size(size_t bytes, const group *all, bool *kept)
 {
     const cuda_communicator *c = communicator_for(all);
@@ -63,10 +63,10 @@ static size_t agree_size(size_t bytes, const group *all, bool *kept)
     windows.largest = (size_t)pages * PAGE;
     CUDA_CHECK(cudaMemGetInfo(&unused, &device));
     int32_t lacks = (double)(unused + windows.bytes) < (double)windows.largest + DEVICE_OUTSIDE_BYTES;
-    int32_t some[] = { lacks, windows.bytes != windows.largest, windows.bytes != bytes };
-    first_maximum(c, some, 3, communicators_check);
-    *kept = !some[1 + some[0]];
-    return some[0] ? bytes : windows.largest;
+    int32_t any[] = { lacks, windows.bytes != windows.largest, windows.bytes != bytes };
+    first_maximum(c, any, 3, communicators_check);
+    *kept = !any[1 + any[0]];
+    return any[0] ? bytes : windows.largest;
 }
 
 /* ---- memory ---- */
@@ -84,30 +84,30 @@ static void take_memory(size_t bytes, char *why)
 {
     void *memory = NULL;
     ncclResult_t result = NCCL_TRY("the arena", ncclMemAlloc(&memory, bytes));
-    if (result != ncclSuccess) snprintf(why, WHY, "ncclMemAlloc: %s", ncclGetErrorString(result));
+    if (result != ncclSuccess) snprintf(why, WHY_BYTES, "ncclMemAlloc: %s", ncclGetErrorString(result));
     else windows.memory = memory, windows.bytes = bytes;
 }
 
-/* Returns whether all ranks have memory that NCCL can map: all or none. The memory of a rank depends on the cases it
- * took part in, therefore all ranks ask each other in every case. */
+/* Returns whether all ranks have memory that NCCL can map. The memory that a rank holds depends on the cases it took
+ * part in, so all ranks agree again in every case. */
 static bool has_memory(size_t bytes, const group *all)
 {
-    char why[WHY] = "";
+    char why[WHY_BYTES] = "";
     bool kept = false;
     find_obstacle(why);
-    if (!nobody_has_a_reason(all, why)) return false;
+    if (!agree_no_obstacle(all, why)) return false;
     size_t size = agree_size(bytes, all, &kept);
     if (kept) return true;
     release();
     take_memory(size, why);
-    return nobody_has_a_reason(all, why);
+    return agree_no_obstacle(all, why);
 }
 
 /* ---- windows ---- */
 
-static bool engines_reach(const group *g)
+static bool copy_engines_reach(const group *g)
 {
-    bool all = g->size > 1 && !(g->size == 2 && nccl_has_defect(DEFECT_PAIR_WINDOWS, windows.pairs, WHY));
+    bool all = g->size > 1 && !(g->size == 2 && nccl_has_defect(DEFECT_PAIR_WINDOWS, windows.pairs, WHY_BYTES));
     for (int i = 0; all && i < g->size; i++) all = machine_in_domain(MACHINE_CUDA, group_world_rank(g, i));
     return all;
 }
@@ -124,26 +124,26 @@ static void gather_first(const group *g)
 }
 
 /* Returns whether every rank has its windows. */
-static bool map_groups(group *const *of, int groups, const group *all)
+static bool map_groups(group *const *list, int groups, const group *all)
 {
-    char why[WHY] = "";
-    bool fresh[8] = { false };
+    char why[WHY_BYTES] = "";
+    bool unmapped[8] = { false };
     for (int i = 0; i < groups; i++) {
-        fresh[i] = engines_reach(of[i]) && !communicator_for(of[i])->window;
-        if (fresh[i] && !communicator_map(of[i], windows.memory, windows.bytes))
-            snprintf(why, WHY, "no window for %s", communicator_for(of[i])->name);
+        unmapped[i] = copy_engines_reach(list[i]) && !communicator_for(list[i])->window;
+        if (unmapped[i] && !communicator_map(list[i], windows.memory, windows.bytes))
+            snprintf(why, WHY_BYTES, "no window for %s", communicator_for(list[i])->name);
     }
-    if (!nobody_has_a_reason(all, why)) return false;
+    if (!agree_no_obstacle(all, why)) return false;
     for (int i = 0; i < groups; i++)
-        if (fresh[i]) gather_first(of[i]);
+        if (unmapped[i]) gather_first(list[i]);
     return true;
 }
 
-void *cuda_window_take(size_t bytes, group *const *of, int groups, group *all)
+void *cuda_window_take(size_t bytes, group *const *list, int groups, group *all)
 {
     cuda_device_use();
     bool is_free = all->size > 1 && !windows.used;
-    if (is_free && !(groups && has_memory(bytes, all) && map_groups(of, groups, all))) release();
+    if (is_free && !(groups && has_memory(bytes, all) && map_groups(list, groups, all))) release();
     if (windows.used || windows.bytes < bytes) return cuda_memory_take(bytes);
     windows.used = bytes;
     return windows.memory;
@@ -167,7 +167,7 @@ bool cuda_window_holds(const void *place, const cuda_communicator *c)
 
 /* ---- words ---- */
 
-static void say_windows(char *text, size_t length)
+static void write_method(char *text, size_t length)
 {
     const char *why = windows.why[0] ? windows.why : windows.pairs;
     int mapped = communicators_mapped(),
@@ -178,12 +178,12 @@ static void say_windows(char *text, size_t length)
                  windows.rate < NVLINK ? ", SLOW: NVLink moves 250 and more" : "");
 }
 
-const char *cuda_window_words(char *text, size_t length)
+const char *cuda_window_text(char *text, size_t length)
 {
-    char means[WHY + 96], words[VERSION_TEXT];
+    char method[WHY_BYTES + 96], number[VERSION_TEXT];
     int version = world_ranks() > 1 ? nccl_version() : 0;
     text[0] = 0;
-    say_windows(means, sizeof means);
-    if (version) snprintf(text, length, "NCCL %s, %s", library_version_text(version, words), means);
+    write_method(method, sizeof method);
+    if (version) snprintf(text, length, "NCCL %s, %s", library_version_text(version, number), method);
     return text;
 }
