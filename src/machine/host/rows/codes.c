@@ -27,7 +27,7 @@ static inline __attribute__((always_inline)) codes_seen make(dtype type, uint8_t
 #pragma omp simd reduction(max : most) reduction(+ : lost, cut)
     for (int64_t i = 0; i < n; i++) {
         float scaled = x[i] * scale;
-        uint32_t code = fp8_code(type, scaled);
+        uint32_t code = fp8_round(type, scaled);
         int32_t bits = amax_bits(x[i]);
         most = bits > most ? bits : most;
         lost += (code & 0x7Fu) == 0 && bits != 0;
@@ -56,7 +56,7 @@ codes_seen codes_look(const float *x, int64_t n)
 static inline __attribute__((always_inline)) void read_f32(dtype type, float *restrict to, const uint8_t *restrict code,
                                                            float scale, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) to[i] = fp8_value(type, code[i]) / scale;
+    for (int64_t i = 0; i < n; i++) to[i] = fp8_widen(type, code[i]) / scale;
 }
 
 void codes_read_f32(dtype type, float *restrict to, const uint8_t *restrict code, float scale, int64_t n)
@@ -68,7 +68,7 @@ void codes_read_f32(dtype type, float *restrict to, const uint8_t *restrict code
 static inline __attribute__((always_inline)) void read_bf16(dtype type, uint16_t *restrict to,
                                                             const uint8_t *restrict code, float unit, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) to[i] = (uint16_t)(float_bits(fp8_value(type, code[i]) * unit) >> 16);
+    for (int64_t i = 0; i < n; i++) to[i] = (uint16_t)(float_bits(fp8_widen(type, code[i]) * unit) >> 16);
 }
 
 void codes_read_bf16(dtype type, uint16_t *restrict to, const uint8_t *restrict code, float scale, int64_t n)
