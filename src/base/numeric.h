@@ -36,7 +36,7 @@ XGSW_SHARED int32_t philox_normal(philox_block block)
 }
 
 /* Limits a number to the bounds of an integer type, as a GPU's conversion does; NaN becomes 0. */
-XGSW_SHARED double clamp(double x, double low, double high)
+XGSW_SHARED double clamp_number(double x, double low, double high)
 {
     return x > low ? (x < high ? x : high) : x <= low ? low : 0.0;
 }
@@ -172,10 +172,10 @@ XGSW_SHARED top_two top_two_none(void)
 XGSW_SHARED top_two top_two_with(top_two t, int expert, float logit)
 {
     bool first = t.expert[0] < 0 || logit > t.logit[0], second = t.expert[1] < 0 || logit > t.logit[1];
-    int candidate = first ? t.expert[0] : expert;
-    float candidate_logit = first ? t.logit[0] : logit;
-    t.expert[1] = first || second ? candidate : t.expert[1];
-    t.logit[1] = first || second ? candidate_logit : t.logit[1];
+    int runner_up = first ? t.expert[0] : expert;
+    float runner_up_logit = first ? t.logit[0] : logit;
+    t.expert[1] = first || second ? runner_up : t.expert[1];
+    t.logit[1] = first || second ? runner_up_logit : t.logit[1];
     t.expert[0] = first ? expert : t.expert[0];
     t.logit[0] = first ? logit : t.logit[0];
     return t;

@@ -104,7 +104,7 @@ static bool split_name(const mesh_layout *l, unsigned axes, char name[SPLIT_NAME
     return split != 0;
 }
 
-static machine_kind machine_of(const mesh *m) { return m->on == MESH_ON_CUDA ? MACHINE_CUDA : MACHINE_HOST; }
+static machine_kind machine_of(const mesh *m) { return m->connection == MESH_ON_CUDA ? MACHINE_CUDA : MACHINE_HOST; }
 mesh_connection mesh_on(machine_kind kind) { return kind == MACHINE_CUDA ? MESH_ON_CUDA : MESH_ON_HOST; }
 
 /* Connects the same groups in the same order on every rank of the world (collective). */
@@ -247,9 +247,9 @@ static void make_groups(mesh *m)
     m->all.channel = CHANNEL_ALL;
 }
 
-void mesh_open(mesh *m, const mesh_layout *layout, int rank, mesh_connection on)
+void mesh_open(mesh *m, const mesh_layout *layout, int rank, mesh_connection connection)
 {
-    *m = (mesh){ .layout = *layout, .rank = rank, .takes_part = rank < layout->ranks, .on = on };
+    *m = (mesh){ .layout = *layout, .rank = rank, .takes_part = rank < layout->ranks, .connection = connection };
     int rest = m->takes_part ? rank : 0;
     for (int a = 0; a < AXES; a++) {
         m->at[a] = rest % layout->degree[a];
@@ -258,12 +258,12 @@ void mesh_open(mesh *m, const mesh_layout *layout, int rank, mesh_connection on)
     if (!m->takes_part) m->rank = 0;
     make_groups(m);
     make_experts(m);
-    if (on != MESH_PAPER) connect_groups(m);
-    if (on != MESH_PAPER) connect_experts(m);
+    if (connection != MESH_PAPER) connect_groups(m);
+    if (connection != MESH_PAPER) connect_experts(m);
     m->context_reversed = group_reversed(&m->axis[AXIS_CONTEXT]);
     make_links(m);
-    if (on == MESH_ON_CUDA) connect_reversed(m);
-    if (on == MESH_ON_CUDA) connect_links(m);
+    if (connection == MESH_ON_CUDA) connect_reversed(m);
+    if (connection == MESH_ON_CUDA) connect_links(m);
     m->rank = rank;
 }
 
@@ -277,13 +277,13 @@ void mesh_close(mesh *m)
 {
     connected_group list[CONNECTED];
     char name[SPLIT_NAME];
-    if (m->on == MESH_PAPER) return;
+    if (m->connection == MESH_PAPER) return;
     list_connected(m, list);
     for (int i = 0; i < CONNECTED; i++)
         if (split_name(&m->layout, list[i].axes, name)) group_disconnect(machine_of(m), name);
     disconnect_experts(m);
-    if (m->on == MESH_ON_CUDA) disconnect_reversed(m);
-    if (m->on == MESH_ON_CUDA) disconnect_links(m);
+    if (m->connection == MESH_ON_CUDA) disconnect_reversed(m);
+    if (m->connection == MESH_ON_CUDA) disconnect_links(m);
 }
 
 void mesh_restart(mesh *m)

@@ -18,10 +18,10 @@ typedef enum { MESH_PAPER, MESH_ON_HOST, MESH_ON_CUDA } mesh_connection;
 
 typedef struct {
     mesh_layout layout;
-    int rank;           /* world rank; also rank in the mesh if takes_part */
-    bool takes_part;    /* false for ranks beyond layout.ranks, which stay idle */
-    mesh_connection on; /* machine of the groups' communicators */
-    int at[AXES];       /* coordinates */
+    int rank;                   /* world rank; also rank in the mesh if takes_part */
+    bool takes_part;            /* false for ranks beyond layout.ranks, which stay idle */
+    mesh_connection connection; /* machine of the groups' communicators */
+    int at[AXES];               /* coordinates */
     group axis[AXES];
     group context_reversed; /* the context axis from its last rank to its first */
     group gradient;         /* data x context: ranks that sum their gradients, in the mesh's order */
@@ -35,7 +35,7 @@ typedef struct {
 /* Opens a mesh and makes its communicators; rank: world rank. Collective over the world unless on paper. mesh_on
  * returns a machine's connection. */
 mesh_connection mesh_on(machine_kind kind);
-void mesh_open(mesh *m, const mesh_layout *layout, int rank, mesh_connection on);
+void mesh_open(mesh *m, const mesh_layout *layout, int rank, mesh_connection connection);
 /* Closes a mesh. Collective over the world unless on paper; in the order of opening, because meshes share
  * communicators. */
 void mesh_close(mesh *m);
