@@ -55,15 +55,14 @@ static int print_version(void)
     return STATUS_PASSED;
 }
 
-/* Lets only a launcher's first process answer what needs no ranks. */
-static void only_first_speaks(void)
+/* Lets only the launcher's first process print. Needs no MPI. */
+static void print_on_first_only(void)
 {
     launch_place here = launch_here();
     if (here.rank >= 0 || here.local_rank >= 0) say_enable((here.rank >= 0 ? here.rank : here.local_rank) == 0);
 }
 
-/* Prints the one key or workload that is named. */
-static int answer_one(const options *o)
+static int print_named(const options *o)
 {
     char sentence[512], shown[TEXT_SHOWN_LENGTH], remedy[2 * NAME_LENGTH];
     text_view name = text_of(o->name);
@@ -84,7 +83,7 @@ static int answer(const options *o)
 {
     if (o->help) options_print_help();
     if (o->version) print_version();
-    if (o->name) return answer_one(o);
+    if (o->name) return print_named(o);
     if (o->keys) keys_print();
     if (o->fields) fields_print();
     if (o->rules) rules_print();
@@ -92,33 +91,33 @@ static int answer(const options *o)
     return o->replay ? replay(o->replay) : STATUS_PASSED;
 }
 
-/* A run without ranks: a dry run, a projection or a slice of a deck. to: file for JSON or the trace, or NULL. */
+/* A dry run, a projection or a slice of a deck, all without MPI. output: file for JSON or the trace, or NULL. */
 typedef struct {
     const options *given;
     deck_file file;
     machine_sheet sheet;
-    FILE *to;
+    FILE *output;
 } paper_run;
 
-/* JSON on stdout replaces the report, and no case needs to be measured, so scripts can check a deck of any length. */
+/* With JSON on stdout, a long deck is only checked and not measured, so that scripts can check every deck. */
 static int dry_run_deck(const paper_run *p, const deck *d)
 {
     char sentence[256];
     bool bounded = dry_run_is_bounded(d, sentence, sizeof sentence);
-    if (!bounded && p->to != stdout) return refuse(sentence);
-    return dry_run(d, p->given, p->to, bounded) ? STATUS_PASSED : STATUS_FAILED;
+    if (!bounded && p->output != stdout) return refuse(sentence);
+    return dry_run(d, p->given, p->output, bounded) ? STATUS_PASSED : STATUS_FAILED;
 }
 
 static int project_all(const paper_run *p, const deck *d)
 {
     sheet_term vary = p->given->vary ? term_named(text_of(p->given->vary)) : TERMS;
-    return project_deck(d, &p->sheet, vary, p->to) ? STATUS_PASSED : STATUS_FAILED;
+    return project_deck(d, &p->sheet, vary, p->output) ? STATUS_PASSED : STATUS_FAILED;
 }
 
 static int slice_all(const paper_run *p, const deck *d)
 {
     char sentence[1024];
-    return slice_deck(d, p->given, p->to, sentence, sizeof sentence) ? STATUS_PASSED : refuse(sentence);
+    return slice_deck(d, p->given, p->output, sentence, sizeof sentence) ? STATUS_PASSED : refuse(sentence);
 }
 
 static int paper_run_at(const paper_run *p, int ranks)
@@ -132,10 +131,10 @@ static int paper_run_at(const paper_run *p, int ranks)
                            .dry_run = o->dry_run || o->project,
                            .host_by_option = o->slice && !o->on_host };
     char why[512] = "";
-    machine_device own = { .fp8 = true };
+    machine_device device = { .fp8 = true };
     if (o->slice) source.cuda_usable = !o->on_host && machine_usable(MACHINE_CUDA, why, sizeof why);
-    if (source.cuda_usable) own = machine_device_of(MACHINE_CUDA), source.device = own.name;
-    if (!own.fp8) source.cuda_without_fp8 = "this GPU cannot multiply FP8";
+    if (source.cuda_usable) device = machine_device_of(MACHINE_CUDA), source.device = device.name;
+    if (!device.fp8) source.cuda_without_fp8 = "this GPU cannot multiply FP8";
     if (why[0]) source.cuda_missing = why;
     if (o->on_host) source.cuda_missing = "--on-host uses no GPU";
     if (p->sheet.host) source.cuda_missing = "the sheet describes a host";
@@ -148,7 +147,7 @@ static int paper_run_at(const paper_run *p, int ranks)
     return status;
 }
 
-/* Returns the worse status: refused, then failed, then passed. */
+/* Refused is worse than failed. */
 static int worse(int a, int b) { return a > b ? a : b; }
 
 static void refuse_line(void *file, int line, const char *sentence)
@@ -159,16 +158,16 @@ static void refuse_line(void *file, int line, const char *sentence)
     refuse(text);
 }
 
-/* Reads a sheet's text and frees it. Returns whether it has no mistakes. */
-static bool take_sheet(deck_file *f, const char *name, const char *reason, machine_sheet *s)
+/* Reads a sheet from its text and frees the text. Returns whether it is valid. */
+static bool parse_sheet(deck_file *f, const char *name, const char *reason, machine_sheet *s)
 {
-    bool whole = f->bytes && sheet_read(s, name, f->bytes, refuse_line, f->path) == 0;
+    bool valid = f->bytes && sheet_read(s, name, f->bytes, refuse_line, f->path) == 0;
     if (!f->bytes) refuse(reason);
     free(f->bytes);
-    return whole;
+    return valid;
 }
 
-/* Reads inputs/machines/NAME.sheet, or the file if the name ends in .sheet. all: on all ranks the same, collective. */
+/* Reads inputs/machines/NAME.sheet, or the file if the name ends in .sheet. all: for all ranks, collective. */
 static bool read_sheet(const char *name, machine_sheet *s, bool all)
 {
     char path[512], reason[1024];
@@ -176,10 +175,10 @@ static bool read_sheet(const char *name, machine_sheet *s, bool all)
     bool is_file = dot && strcmp(dot, ".sheet") == 0;
     snprintf(path, sizeof path, is_file ? "%.400s" : "machines/%.400s.sheet", name);
     deck_file f = (all ? deck_file_share : deck_file_read)(path, reason, sizeof reason);
-    return take_sheet(&f, name, reason, s);
+    return parse_sheet(&f, name, reason, s);
 }
 
-/* Runs all numbers of ranks, whatever the status of the earlier ones. */
+/* Runs every number of ranks, even if an earlier one failed. */
 static int paper_run_all(const options *o)
 {
     char reason[1024];
@@ -192,19 +191,19 @@ static int paper_run_all(const options *o)
         return refuse("--vary: give a term of the sheet, as in --vary network");
     p.file = deck_file_read(o->deck, reason, sizeof reason);
     if (!p.file.bytes) return refuse(reason);
-    if (to && say_enabled() && !(p.to = json_open(to, p.file.path, reason, sizeof reason))) return refuse(reason);
-    if (o->project) trace_begin(p.to);
+    if (to && say_enabled() && !(p.output = json_open(to, p.file.path, reason, sizeof reason))) return refuse(reason);
+    if (o->project) trace_begin(p.output);
     for (int i = 0; i < (o->rank_counts ? o->rank_counts : 1); i++)
         status = worse(status, paper_run_at(&p, o->rank_counts ? o->ranks[i] : 1));
-    if (o->project) trace_end(p.to);
-    json_close(p.to);
+    if (o->project) trace_end(p.output);
+    json_close(p.output);
     free(p.file.bytes);
     sheet_free(&p.sheet);
     return status;
 }
 
-/* Reads the deck as if every rank had a GPU. If a case would use it, or something is refused, reads it again with what
- * the ranks have, because the host allows other things. A run on the host therefore touches no GPU. */
+/* Reads the deck as if every rank had a GPU. If a case uses a GPU, or if the deck is refused, reads it again with the
+ * devices that the ranks have. A run on the host therefore touches no GPU. */
 static deck read_deck(const deck_file *f, device_survey *devices)
 {
     deck_source source = {
@@ -223,15 +222,15 @@ static deck read_deck(const deck_file *f, device_survey *devices)
     return deck_read(&source);
 }
 
-/* The process as it was started. MPI loads more libraries later, depending on the node. */
+/* The process before MPI starts, which loads more libraries, depending on the node. */
 typedef struct {
     int argc;
     char **argv;
     library_list libraries;
 } process;
 
-/* A launcher's ranks may have terminals that lead into its files, so there only the option counts. */
-static bool is_watched(const options *o)
+/* Under a launcher only the option counts, because output to a terminal may end in the launcher's files. */
+static bool shows_progress(const options *o)
 {
     launch_place here = launch_here();
     return o->progress || (here.rank < 0 && here.local_rank < 0 && isatty(STDOUT_FILENO));
@@ -246,7 +245,7 @@ static void stem_of(const char *path, char *name, size_t length)
     if (end > 4 && strcmp(name + end - 4, ".dat") == 0) name[end - 4] = 0;
 }
 
-static const char *calibration_lacks(const deck *d, const options *o)
+static const char *calibration_mistake(const deck *d, const options *o)
 {
     if (deck_on_cuda(d) && !o->sheet) return "--calibrate on GPUs needs --sheet NAME, as in --sheet dgx-h100";
     return o->sheet && !deck_on_cuda(d) ? "--calibrate on a host takes no --sheet: it measures everything" : NULL;
@@ -259,15 +258,15 @@ static int calibrate_deck(const deck *d, const deck_file *f, const options *o, c
     machine_sheet base;
     stem_of(f->path, name, sizeof name);
     calibration c = { .deck = d, .name = name, .seconds = o->sustained > 0.0 ? o->sustained : usual_seconds };
-    const char *lacks = calibration_lacks(d, o);
-    if (lacks) return refuse(lacks);
+    const char *mistake = calibration_mistake(d, o);
+    if (mistake) return refuse(mistake);
     if (o->sheet && !read_sheet(o->sheet, &base, true)) return STATUS_REFUSED;
     if (o->sheet) c.base = &base;
-    const device_row *own = device_find(devices->name); /* NULL: no row, so any sheet may describe it */
-    bool suits = !o->sheet || (base.device && (!own || own == base.device));
+    const device_row *own = device_find(devices->name); /* NULL: an unknown device, which any sheet may describe */
+    bool matches = !o->sheet || (base.device && (!own || own == base.device));
     machine_share_devices(devices->sharing > 1);
     int status =
-        suits ? calibrate(&c, why, sizeof why) : refuse("--sheet: the sheet describes another device than this one");
+        matches ? calibrate(&c, why, sizeof why) : refuse("--sheet: the sheet describes another device than this one");
     if (why[0]) refuse(why);
     if (c.base) sheet_free(&base);
     return status;
@@ -281,21 +280,21 @@ static int run_deck(const deck_file *f, const options *o, const process *p)
                            .deck_name = f->path,
                            .deck_text = f->bytes,
                            .deck_length = f->length,
-                           .terminal = is_watched(o),
+                           .terminal = shows_progress(o),
                            .json = o->json,
                            .timeline = o->timeline,
                            .strict = o->strict,
                            .verbose = o->verbose } };
     deck d = read_deck(f, &s.devices);
     machine_sheet sheet = { .host = false };
-    bool unsuited = !d.messages && deck_on_cuda(&d) && s.devices.refused[0];
-    bool compares = !d.messages && !unsuited && !o->calibrate && strcmp(d.item[0].sheet, "none") != 0;
-    if (compares) s.sheet = &sheet;
-    int status = d.messages                                               ? refuse_deck(&d)
-                 : unsuited                                               ? refuse(s.devices.refused)
-                 : o->calibrate                                           ? calibrate_deck(&d, f, o, &s.devices)
-                 : compares && !read_sheet(d.item[0].sheet, &sheet, true) ? STATUS_REFUSED
-                                                                          : session_run(&s, &d);
+    bool gpus_refused = !d.messages && deck_on_cuda(&d) && s.devices.refused[0];
+    bool uses_sheet = !d.messages && !gpus_refused && !o->calibrate && strcmp(d.item[0].sheet, "none") != 0;
+    if (uses_sheet) s.sheet = &sheet;
+    int status = d.messages                                                 ? refuse_deck(&d)
+                 : gpus_refused                                             ? refuse(s.devices.refused)
+                 : o->calibrate                                             ? calibrate_deck(&d, f, o, &s.devices)
+                 : uses_sheet && !read_sheet(d.item[0].sheet, &sheet, true) ? STATUS_REFUSED
+                                                                            : session_run(&s, &d);
     sheet_free(&sheet);
     free(s.devices.device);
     deck_free(&d);
@@ -321,8 +320,8 @@ static int run(const options *o, const process *p)
     return status;
 }
 
-/* Reports output that could not be written. Success becomes a failure, because nobody can have read the verdict. */
-static int say_all(int status)
+/* Reports output that could not be written. Success becomes a failure, because the verdict may be lost. */
+static int report_lost_output(int status)
 {
     const char *failure = say_failure();
     if (failure) fprintf(stderr, "xgsw: the report could not be written: %s\n", failure);
@@ -333,19 +332,19 @@ int main(int argc, char **argv)
 {
     machine_environment();
     options o = options_read(argc, argv);
-    only_first_speaks();
-    const char *asked = o.mistake[0] ? NULL : options_serial_mode(&o);
-    if (asked) watch_leave(asked);
-    if (asked) return say_all(o.dry_run || o.slice || o.project ? paper_run_all(&o) : answer(&o));
-    char split[START_SENTENCE];
-    if (start_lacks_pmi(split)) return say_all(refuse(split));
+    print_on_first_only();
+    const char *request = o.mistake[0] ? NULL : options_serial_mode(&o);
+    if (request) watch_leave(request);
+    if (request) return report_lost_output(o.dry_run || o.slice || o.project ? paper_run_all(&o) : answer(&o));
+    char reason[START_SENTENCE];
+    if (start_lacks_pmi(reason)) return report_lost_output(refuse(reason));
     process p = { argc, argv, libraries_loaded() };
-    if (!o.calibrate) interrupt_install(); /* a calibration keeps nothing that a signal could lose */
+    if (!o.calibrate) interrupt_install(); /* a signal may end a calibration at once */
     world_start(&argc, &argv);
-    bool is_split = start_is_split(split);
-    if (is_split) only_first_speaks();
-    int status = is_split ? refuse(split) : run(&o, &p);
+    bool unconnected = start_is_split(reason);
+    if (unconnected) print_on_first_only();
+    int status = unconnected ? refuse(reason) : run(&o, &p);
     world_stop();
     libraries_free(&p.libraries);
-    return say_all(status);
+    return report_lost_output(status);
 }

@@ -1,4 +1,4 @@
-/* The measuring arena. */
+/* The arena. */
 #include "base/arena.h"
 #include "base/fail.h"
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* The measuring arena: one block of memory for a case. Without memory it returns paper addresses and counts bytes by
- * kind, so the same code first measures a case and then lays it out. */
+/* The arena: one block of memory for a case. Without memory it returns paper addresses and counts bytes by kind, so the
+ * same code first measures a case and then lays it out. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,6 +20,6 @@ void arena_open(arena *a, void *memory, size_t capacity);
 void *arena_take(arena *a, arena_kind kind, size_t bytes);
 /* Returns the offset of a paper address in its arena. */
 size_t arena_paper_offset(const void *paper);
-/* Forbids further takes, because the timed steps begin. */
+/* Forbids further takes: steps allocate nothing. */
 void arena_seal(arena *a);
 const char *arena_kind_name(arena_kind kind);

@@ -25,8 +25,8 @@ static FILE *open_in(const char *folder, const char *name)
     return fopen(path, "r");
 }
 
-/* Reads the file's first numbers and returns how many there are (0 for "max"). */
-static int numbers_of(const char *folder, const char *name, double found[2])
+/* Reads at most two numbers and returns how many there are (0 for "max"). */
+static int read_numbers(const char *folder, const char *name, double found[2])
 {
     FILE *f = name ? open_in(folder, name) : NULL;
     int count = f ? fscanf(f, "%lf %lf", &found[0], &found[1]) : 0;
@@ -34,7 +34,7 @@ static int numbers_of(const char *folder, const char *name, double found[2])
     return count < 0 ? 0 : count;
 }
 
-static double droppable(const char *folder)
+static double page_cache(const char *folder)
 {
     char line[128];
     double bytes = 0.0;
@@ -48,21 +48,21 @@ static double droppable(const char *folder)
 static double memory_left(const version *v, const char *folder)
 {
     double limit[2], usage[2];
-    if (!numbers_of(folder, v->limit, limit) || !numbers_of(folder, v->usage, usage)) return INFINITY;
-    return fmax(limit[0] - fmax(usage[0] - droppable(folder), 0.0), 0.0);
+    if (!read_numbers(folder, v->limit, limit) || !read_numbers(folder, v->usage, usage)) return INFINITY;
+    return fmax(limit[0] - fmax(usage[0] - page_cache(folder), 0.0), 0.0);
 }
 
 static double cpus(const version *v, const char *folder)
 {
     double quota[2] = { 0.0, 0.0 }, period[2] = { 0.0, 0.0 };
-    if (!numbers_of(folder, v->quota, quota) || quota[0] <= 0.0) return INFINITY;
-    double over = numbers_of(folder, v->period, period) ? period[0] : quota[1];
-    return over > 0.0 ? quota[0] / over : INFINITY;
+    if (!read_numbers(folder, v->quota, quota) || quota[0] <= 0.0) return INFINITY;
+    double microseconds = read_numbers(folder, v->period, period) ? period[0] : quota[1];
+    return microseconds > 0.0 ? quota[0] / microseconds : INFINITY;
 }
 
-/* Returns the smallest limit from a group's folder up to the root, which has it if a container hides the group. */
-static double tightest(const version *v, const char *root, const char *group,
-                       double (*read)(const version *, const char *))
+/* Returns the smallest limit of a group and its parents. A container may show only the root, with its own limit. */
+static double smallest_limit(const version *v, const char *root, const char *group,
+                             double (*read)(const version *, const char *))
 {
     char folder[GROUP_PATH];
     double least = INFINITY;
@@ -84,7 +84,7 @@ static bool is_named(const char *list, const char *controller)
 }
 
 /* Applies a line of /proc/self/cgroup: number, controllers (none in version 2), group. */
-static void tighten(cgroup_limits *l, const char *root, char *line)
+static void apply_line(cgroup_limits *l, const char *root, char *line)
 {
     char memory[GROUP_PATH], cpu[GROUP_PATH];
     char *list = strchr(line, ':'), *group = list ? strchr(list + 1, ':') : NULL;
@@ -96,16 +96,16 @@ static void tighten(cgroup_limits *l, const char *root, char *line)
     snprintf(cpu, sizeof cpu, "%.2000s%s", root, v->cpu);
     if (group[0] != '/') return;
     if (!list[1] || is_named(list + 1, "memory"))
-        l->memory_left = fmin(l->memory_left, tightest(v, memory, group, memory_left));
-    if (!list[1] || is_named(list + 1, "cpu")) l->cpus = fmin(l->cpus, tightest(v, cpu, group, cpus));
+        l->memory_left = fmin(l->memory_left, smallest_limit(v, memory, group, memory_left));
+    if (!list[1] || is_named(list + 1, "cpu")) l->cpus = fmin(l->cpus, smallest_limit(v, cpu, group, cpus));
 }
 
-cgroup_limits cgroup_limits_of(const char *own, const char *root)
+cgroup_limits cgroup_limits_of(const char *groups, const char *root)
 {
     cgroup_limits l = { INFINITY, INFINITY };
     char line[GROUP_PATH];
-    FILE *f = fopen(own, "r");
-    while (f && fgets(line, sizeof line, f)) tighten(&l, root, line);
+    FILE *f = fopen(groups, "r");
+    while (f && fgets(line, sizeof line, f)) apply_line(&l, root, line);
     if (f) fclose(f);
     return l;
 }

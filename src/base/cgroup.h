@@ -3,9 +3,9 @@
 
 /* Tightest limits of the process's groups and their parent groups; INFINITY if there is none. */
 typedef struct {
-    double memory_left; /* bytes that can still be taken; files that can be dropped from memory count as free */
+    double memory_left; /* bytes; page cache that can be dropped counts as free */
     double cpus;        /* processors that the quota allows */
 } cgroup_limits;
-/* Returns the limits. own: a file such as /proc/self/cgroup; root: where groups are mounted, such as /sys/fs/cgroup. */
-cgroup_limits cgroup_limits_of(const char *own, const char *root);
+/* Returns the limits. groups: a file such as /proc/self/cgroup; root: mount point of the groups (/sys/fs/cgroup). */
+cgroup_limits cgroup_limits_of(const char *groups, const char *root);
 cgroup_limits cgroup_limits_here(void);

@@ -1,4 +1,4 @@
-/* The only way to end on a failure. The installed hook is state of the process, as its exit handlers are. */
+/* Ends the run after a failure. The installed function belongs to the process, as exit handlers do. */
 #include "base/fail.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,10 +8,10 @@
 static void (*end_all)(int status);
 static char identity[128] = "xgsw";
 
-void fail_install(void (*end_all_ranks)(int status), const char *who)
+void fail_install(void (*end_all_ranks)(int status), const char *process)
 {
     end_all = end_all_ranks;
-    snprintf(identity, sizeof identity, "%s", who);
+    snprintf(identity, sizeof identity, "%s", process);
 }
 
 _Noreturn void fail_end(int status)

@@ -1,4 +1,4 @@
-/* Failure of a call that must work: prints who, where and what, then ends every rank within a bounded time. */
+/* Failure of a call that must work: prints the rank, the source line and the cause, then ends all ranks. */
 #pragma once
 
 enum {
@@ -20,5 +20,5 @@ _Noreturn void fail_at(const char *file, int line, int status, const char *forma
 /* Ends all ranks after the failure was printed. Any thread may call it. */
 _Noreturn void fail_end(int status);
 
-/* Sets the function that ends all ranks; without it the process exits alone. who: "rank 3 on host7". */
-void fail_install(void (*end_all_ranks)(int status), const char *who);
+/* Sets the function that ends all ranks; without it the process exits alone. process: "rank 3 on host7". */
+void fail_install(void (*end_all_ranks)(int status), const char *process);

@@ -1,13 +1,13 @@
-/* Signals are blocked and taken from the pending ones, because handlers corrupted the heap inside oneDNN's products in
- * some runs. The received signal is state of the process, as its signals are. */
+/* Signals are blocked, and pending ones are polled, because handlers corrupted the heap inside oneDNN's products in
+ * some runs. The received signal belongs to the process, as its signals do. */
 #include "base/interrupt.h"
 #include <signal.h>
 #include <stddef.h>
 #include <time.h>
 
-static int came;
+static int received;
 
-static sigset_t asking(void)
+static sigset_t stop_signals(void)
 {
     sigset_t set;
     sigemptyset(&set);
@@ -20,7 +20,7 @@ static sigset_t asking(void)
 /* Ignores SIGPIPE, so that a write fails with an error and the record can still be written. */
 void interrupt_install(void)
 {
-    const sigset_t set = asking();
+    const sigset_t set = stop_signals();
     sigprocmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
 }
@@ -28,8 +28,8 @@ void interrupt_install(void)
 int interrupt_signal(void)
 {
     const struct timespec now = { 0, 0 };
-    const sigset_t set = asking();
-    int number = came ? 0 : sigtimedwait(&set, NULL, &now);
-    if (number > 0) came = number;
-    return came;
+    const sigset_t set = stop_signals();
+    int number = received ? 0 : sigtimedwait(&set, NULL, &now);
+    if (number > 0) received = number;
+    return received;
 }

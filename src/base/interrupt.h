@@ -3,5 +3,5 @@
 
 /* Blocks these signals. Call it before threads start, because they inherit the mask. */
 void interrupt_install(void);
-/* Returns the number of the first signal that came; 0 if none came. */
+/* Returns the number of the first signal received, or 0. */
 int interrupt_signal(void);

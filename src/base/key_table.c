@@ -12,8 +12,8 @@ static size_t hash(const key_table *t, const void *key)
     return (size_t)h;
 }
 
-/* Returns the slot of the key's thing, or the empty slot where it belongs. */
-static void **place(const key_table *t, const void *key)
+/* Returns the slot with this key, or the empty slot where it belongs. */
+static void **find_slot(const key_table *t, const void *key)
 {
     size_t i = hash(t, key) & (t->slots - 1);
     while (t->slot[i] && memcmp(t->slot[i], key, t->key_bytes) != 0) i = (i + 1) & (t->slots - 1);
@@ -26,15 +26,15 @@ static void grow(key_table *t)
     t->slots = old.slots ? 2 * old.slots : 256;
     t->slot = allocate((int64_t)t->slots, sizeof *t->slot, "a table of things by key");
     for (size_t i = 0; i < old.slots; i++)
-        if (old.slot[i]) *place(t, old.slot[i]) = old.slot[i];
+        if (old.slot[i]) *find_slot(t, old.slot[i]) = old.slot[i];
     free(old.slot);
 }
 
-void *key_table_find(const key_table *t, const void *key) { return t->slots ? *place(t, key) : NULL; }
+void *key_table_find(const key_table *t, const void *key) { return t->slots ? *find_slot(t, key) : NULL; }
 
-void key_table_add(key_table *t, void *thing)
+void key_table_add(key_table *t, void *entry)
 {
     if (2 * (t->used + 1) > t->slots) grow(t);
-    *place(t, thing) = thing;
+    *find_slot(t, entry) = entry;
     t->used++;
 }

@@ -4,14 +4,14 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Tests whether the compiler defines the macro as 1: only then its text is as long as "1". */
+/* Tests whether the compiler defines a macro as 1. An undefined macro expands to its own, longer name. */
 #define TEXT_OF(macro) #macro
 #define IS_DEFINED(macro) (sizeof TEXT_OF(macro) == sizeof "1")
 
 enum { VECTOR_FLOATS = IS_DEFINED(__AVX512F__) ? 16 : IS_DEFINED(__AVX__) ? 8 : 4 };
 typedef float lanes __attribute__((vector_size(VECTOR_FLOATS * sizeof(float))));
 
-/* Returns n numbers, followed by zeros. */
+/* Loads n numbers; the other lanes are 0. */
 static inline lanes lanes_load(const float *from, int64_t n)
 {
     lanes x = { 0.0f };
@@ -31,7 +31,7 @@ static inline lanes lanes_fma(lanes a, lanes b, lanes c)
     return lanes_load(sum, VECTOR_FLOATS);
 }
 
-/* Returns the sum of all lanes in order, as gcc ends an `omp simd` reduction. */
+/* Adds the lanes in order, as gcc does at the end of an `omp simd` reduction. */
 static inline float lanes_sum(lanes x)
 {
     float sum = 0.0f;

@@ -1,5 +1,5 @@
-/* Arithmetic of every backend, element by element. Pure functions that use only fmaf and sqrtf from libm, compiled with
- * contraction off, so that C and CUDA give the same bits. XGSW_SHARED (command line) means "inline everywhere". */
+/* Arithmetic that all backends share. C and CUDA give the same bits, because these functions use only fmaf and sqrtf of
+ * libm and are compiled without contraction. XGSW_SHARED (command line) means "inline everywhere". */
 #pragma once
 #include <math.h>
 #include <stdbool.h>
@@ -27,7 +27,7 @@ XGSW_SHARED philox_block philox4x32(philox_block counter, uint32_t key0, uint32_
     return counter;
 }
 
-/* Returns the centred sum of the eight 16-bit lanes: an exact integer, variance 8 (65536^2 - 1) / 12. */
+/* Returns the sum of the block's eight 16-bit numbers minus its mean; variance 8 (65536^2 - 1) / 12. */
 XGSW_SHARED int32_t philox_normal(philox_block block)
 {
     uint32_t sum = 0;
@@ -36,24 +36,24 @@ XGSW_SHARED int32_t philox_normal(philox_block block)
 }
 
 /* Limits a number to the bounds of an integer type, as a GPU's conversion does; NaN becomes 0. */
-XGSW_SHARED double within(double x, double low, double high)
+XGSW_SHARED double clamp_number(double x, double low, double high)
 {
     return x > low ? (x < high ? x : high) : x <= low ? low : 0.0;
 }
 
 XGSW_SHARED uint32_t mulhi(uint32_t x, uint32_t n) { return (uint32_t)(((uint64_t)x * n) >> 32); }
 
-/* Maps 64 bits to 64 bits, one to one; each bit changes half of the result's (Stafford's mix 13, as in SplitMix64). */
+/* Mixes 64 bits, one to one; an input bit changes about half of the output (Stafford's mix 13, as in SplitMix64). */
 XGSW_SHARED uint64_t mix64(uint64_t x)
 {
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
     x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
     return x ^ (x >> 31);
 }
-/* Returns a term of a digest, for an element's bits and place. Different tensors have equal sums once in 2^64. */
-XGSW_SHARED uint64_t digest_element(uint64_t key, int64_t place, uint64_t bits)
+/* Returns an element's term of a digest. The sums of two different tensors are equal with probability 2^-64. */
+XGSW_SHARED uint64_t digest_element(uint64_t key, int64_t index, uint64_t bits)
 {
-    return mix64(mix64(key + (uint64_t)place * 0x9E3779B97F4A7C15u) ^ bits);
+    return mix64(mix64(key + (uint64_t)index * 0x9E3779B97F4A7C15u) ^ bits);
 }
 
 XGSW_SHARED float float_from_bits(uint32_t bits)
@@ -69,7 +69,7 @@ XGSW_SHARED uint32_t float_bits(float x)
     return bits;
 }
 
-/* Random signs: one key for a step, 32 signs for a run of elements. If bit i of a run's word is set, i is negative. */
+/* Random signs: signs_key makes a step's key, signs_of the signs of 32 elements. A set bit i negates element i. */
 enum { SIGN_RUN = 32 };
 XGSW_SHARED uint64_t signs_key(uint64_t key, double step)
 {
@@ -86,8 +86,8 @@ XGSW_SHARED float signed_value(float x, uint32_t signs, int i)
     return float_from_bits(float_bits(x) ^ (signs >> i & 1u) << 31);
 }
 
-/* Returns x or 0. It masks bits, because gcc 12 does not vectorize a product or sum that a condition may skip. */
-XGSW_SHARED float kept_if(bool kept, float x) { return float_from_bits(float_bits(x) & (0u - (uint32_t)kept)); }
+/* Masks bits, because gcc 12 does not vectorize a conditional product or sum. */
+XGSW_SHARED float zero_unless(bool use, float x) { return float_from_bits(float_bits(x) & (0u - (uint32_t)use)); }
 
 XGSW_SHARED float bf16_widen(uint16_t x) { return float_from_bits((uint32_t)x << 16); }
 
@@ -124,9 +124,9 @@ XGSW_SHARED float probability_shared(float score, float lse)
     return exp_shared(logarithm > 0.0f ? 0.0f : logarithm);
 }
 
-/* Returns the gradient p (dp - D) of a score, D = sum of p dp over the keys. A probability of 1 has D = dp. Their
- * difference is then only rounding, which large keys would amplify, so the gradient is 0. */
-XGSW_SHARED float score_gradient(float p, float dp, float dot) { return kept_if(p != 1.0f, p * (dp - dot)); }
+/* Returns the gradient p (dp - dot) of a score; dot = sum of p dp over the keys. If p is 1, dp - dot is only a rounding
+ * error, which large keys would amplify, so the gradient is 0. */
+XGSW_SHARED float score_gradient(float p, float dp, float dot) { return zero_unless(p != 1.0f, p * (dp - dot)); }
 
 XGSW_SHARED float sigmoid_shared(float x) { return 1.0f / (1.0f + exp_shared(-x)); }
 
@@ -159,7 +159,7 @@ XGSW_SHARED gated_gradient geglu_derivative(float gate, float up, float d)
     return g;
 }
 
-/* The two largest numbers of a row; of equal ones the lower index. Numbers are added one by one to an empty pair. */
+/* The two largest logits of a row; of equal ones, those with the lower index. They are added one by one. */
 typedef struct {
     int expert[2]; /* -1: none yet */
     float logit[2];
@@ -172,10 +172,10 @@ XGSW_SHARED top_two top_two_none(void)
 XGSW_SHARED top_two top_two_with(top_two t, int expert, float logit)
 {
     bool first = t.expert[0] < 0 || logit > t.logit[0], second = t.expert[1] < 0 || logit > t.logit[1];
-    int passed = first ? t.expert[0] : expert;
-    float passed_logit = first ? t.logit[0] : logit;
-    t.expert[1] = first || second ? passed : t.expert[1];
-    t.logit[1] = first || second ? passed_logit : t.logit[1];
+    int runner_up = first ? t.expert[0] : expert;
+    float runner_up_logit = first ? t.logit[0] : logit;
+    t.expert[1] = first || second ? runner_up : t.expert[1];
+    t.logit[1] = first || second ? runner_up_logit : t.logit[1];
     t.expert[0] = first ? expert : t.expert[0];
     t.logit[0] = first ? logit : t.logit[0];
     return t;
@@ -193,10 +193,10 @@ XGSW_SHARED pair_weights pair_softmax(float first, float second)
 /* Returns max(x, 0)^2; squared_relu_derivative its derivative times d. NaN stays NaN. */
 XGSW_SHARED float squared_relu_value(float x)
 {
-    float positive = kept_if(!(x < 0.0f), x);
+    float positive = zero_unless(!(x < 0.0f), x);
     return positive * positive;
 }
-XGSW_SHARED float squared_relu_derivative(float x, float d) { return 2.0f * kept_if(!(x < 0.0f), x) * d; }
+XGSW_SHARED float squared_relu_derivative(float x, float d) { return 2.0f * zero_unless(!(x < 0.0f), x) * d; }
 
 /* AdamW (Loshchilov & Hutter, algorithm 2); correction1,2 = 1 / (1 - beta^(t+1)). */
 typedef struct {

@@ -76,8 +76,8 @@ const char *op_kind_name(op_kind kind);
 op_kind op_kind_named(const char *name);
 bool op_is_transfer(op_kind kind);
 
-/* Effect of a planted fault on the operation that it strikes. drop: not executed; what it would write is zero. stale:
- * not executed; its operands keep what memory held. repeat: executed twice. scale: its results times 2. flip: the
+/* Effect of a planted fault on the operation that it strikes. drop: not executed; its results are zero. stale: not
+ * executed; its results are what memory held. repeat: executed twice. scale: its results times 2. flip: the
  * highest exponent bit of one written element is inverted. unwait: the wait before it is left out. */
 typedef enum { FAULT_NONE, FAULT_DROP, FAULT_STALE, FAULT_REPEAT, FAULT_SCALE, FAULT_FLIP, FAULT_UNWAIT } fault_kind;
 

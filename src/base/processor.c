@@ -9,7 +9,7 @@
 
 enum { FEATURES_LENGTH = 8192, NAME_LENGTH = 32 };
 
-/* Features that a compiler uses at each level, named as in /proc/cpuinfo; a level includes the levels of later rows. */
+/* Features of each -march level, named as in /proc/cpuinfo. A level also has the features of all later rows. */
 static const struct {
     const char *march, *features;
 } levels[] = { { "x86-64-v4", "avx512f avx512bw avx512cd avx512dq avx512vl" },
@@ -33,17 +33,17 @@ static void read_features(char *features)
     if (file) fclose(file);
 }
 
-/* Copies the wanted names that are not features of this processor into lacking. Returns whether there are none. */
-static bool has_all(const char *features, const char *wanted, char *lacking, size_t length)
+/* Writes the wanted features that are missing. Returns whether there are none. */
+static bool has_all(const char *features, const char *wanted, char *missing, size_t length)
 {
     size_t used = 0;
-    for (lacking[0] = '\0'; *wanted; wanted += strspn(wanted, " ")) {
+    for (missing[0] = '\0'; *wanted; wanted += strspn(wanted, " ")) {
         char name[NAME_LENGTH];
         size_t letters = strcspn(wanted, " ");
         snprintf(name, sizeof name, " %.*s ", (int)letters, wanted);
         wanted += letters;
         if (!strstr(features, name) && used < length)
-            used += (size_t)snprintf(lacking + used, length - used, "%s%.*s", used ? " " : "", (int)letters, name + 1);
+            used += (size_t)snprintf(missing + used, length - used, "%s%.*s", used ? " " : "", (int)letters, name + 1);
     }
     return used == 0;
 }
@@ -51,20 +51,20 @@ static bool has_all(const char *features, const char *wanted, char *lacking, siz
 /* Returns the highest level whose features this processor has. */
 static const char *best_march(const char *features)
 {
-    char lacking[512];
+    char missing[512];
     int best = LEVELS;
-    while (best > 0 && has_all(features, levels[best - 1].features, lacking, sizeof lacking)) best--;
+    while (best > 0 && has_all(features, levels[best - 1].features, missing, sizeof missing)) best--;
     return best < LEVELS ? levels[best].march : "native";
 }
 
 __attribute__((constructor(101))) static void processor_check(void)
 {
-    char features[FEATURES_LENGTH], lacking[512];
+    char features[FEATURES_LENGTH], missing[512];
     read_features(features);
-    if (!*features || has_all(features, build_needs, lacking, sizeof lacking)) return;
+    if (!*features || has_all(features, build_needs, missing, sizeof missing)) return;
     fprintf(
         stderr,
         "xgsw: built for another processor: this one lacks %s; build with `make MARCH=%s`, or on a node like this\n",
-        lacking, best_march(features));
+        missing, best_march(features));
     _exit(STATUS_REFUSED);
 }

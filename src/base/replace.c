@@ -18,7 +18,6 @@ typedef struct {
     bool synced;
 } replacement;
 
-/* Writes what could not be done and why; returns false. */
 static bool refuse(const replacement *r, const char *verb, const char *path, const char *why)
 {
     snprintf(r->reason, r->reason_length, "cannot %s %s: %s", verb, path, why);
@@ -73,7 +72,7 @@ static bool write_all(int file, const char *bytes, size_t length)
     return true;
 }
 
-/* Writes the temporary file, and waits for the disk if it is synced. Closes it on every way out. */
+/* Writes the temporary file, and waits for the disk if it is synced. Always closes it. */
 static bool fill(const replacement *r, int file, const void *bytes, size_t length)
 {
     bool filled = write_all(file, bytes, length) && (!r->synced || fsync(file) == 0);
@@ -94,7 +93,7 @@ bool sync_folder(const char *name)
     return synced;
 }
 
-static bool sync_name(const replacement *r)
+static bool sync_parent(const replacement *r)
 {
     char copy[PATH_MAX];
     snprintf(copy, sizeof copy, "%s", r->path);
@@ -109,7 +108,7 @@ static bool replace(replacement *r, const void *bytes, size_t length)
     if (file < 0) return false;
     bool replaced = fill(r, file, bytes, length);
     if (replaced && rename(r->temporary, r->path) != 0) replaced = refuse(r, "rename to", r->path, strerror(errno));
-    if (replaced) return !r->synced || sync_name(r);
+    if (replaced) return !r->synced || sync_parent(r);
     unlink(r->temporary);
     return false;
 }

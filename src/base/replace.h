@@ -1,4 +1,4 @@
-/* Replacement of a whole file: at any moment, and after any kill, the name leads to all old bytes or all new ones. */
+/* Atomic replacement of a file: readers see all old bytes or all new ones, even after a kill. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

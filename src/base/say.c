@@ -1,4 +1,4 @@
-/* Output for the user. Whether this process prints is state of the process, as its stdout is. */
+/* Output for the user. These variables belong to the process, as its stdout does. */
 #include "base/say.h"
 #include <errno.h>
 #include <stdarg.h>

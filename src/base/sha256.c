@@ -57,7 +57,7 @@ void sha256_add(sha256 *s, const void *bytes, size_t length)
     const unsigned char *from = bytes;
     s->length += length;
     while (length) {
-        size_t room = SHA256_BLOCK - s->used, part = length < room ? length : room;
+        size_t space = SHA256_BLOCK - s->used, part = length < space ? length : space;
         memcpy(s->block + s->used, from, part);
         s->used += part;
         from += part;

@@ -1,4 +1,4 @@
-/* Pieces of text. */
+/* Views of text. */
 #include "base/text.h"
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,4 @@
-/* Pieces of text that are not copied: words, strict numbers, the distance between two words; plurals. A text is a view;
- * its bytes belong to the caller. Blanks are space and tab. */
+/* Views of text, whose bytes belong to the caller: words, numbers, edit distance; plurals. Blanks are space and tab. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,13 +25,13 @@ text_view text_word(text_view *rest);
 int text_words(text_view t);
 /* Reads a decimal integer with an optional sign and nothing else. TOO_LARGE: outside the 64-bit range. */
 number_state text_integer(text_view t, int64_t *value);
-/* Reads a finite decimal: [sign] digits [. digits] [e [sign] digits]. TOO_SMALL: not zero, but zero as a double. */
+/* Reads a finite decimal: [sign] digits [. digits] [e [sign] digits]. TOO_SMALL: nonzero, but 0 as a double. */
 number_state text_real(text_view t, double *value);
 /* Returns the Levenshtein distance (insertions, deletions, replacements) of the first 63 bytes of each. */
 int text_distance(text_view t, const char *string);
-/* Returns whether t may mean string: at most a third of the longer differs, or t is its beginning (3 bytes or more). */
+/* Returns whether t is like string: its first 3 or more bytes, or a distance of at most a third of the longer one. */
 bool text_near(text_view t, const char *string);
 /* Copies to a zero-terminated string. If it does not fit, returns false and writes an empty string. */
 bool text_copy(char *out, size_t size, text_view t);
-/* Copies the text for a message: at most TEXT_SHOWN bytes, then "..."; no half UTF-8 character; tabs become blanks. */
+/* Copies text for a message: at most TEXT_SHOWN bytes, then "..."; UTF-8 characters stay whole; tabs become spaces. */
 void text_show(char out[TEXT_SHOWN_LENGTH], text_view t);

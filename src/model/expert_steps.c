@@ -134,7 +134,7 @@ static void multiply_imitated(step_call *c, weight_use use, tensor y, tensor x)
     mixture *e = &c->work->experts;
     imitated_product p = { .a = by_expert(x),
                            .w = matrices(c, use),
-                           .made = by_expert(e->partial),
+                           .product = by_expert(e->partial),
                            .runs = step_runs(c, use, x.dim[2]),
                            .sum = { .partial = e->partial, .parts = e->parts, .out = y } };
     imitation_multiply(&e->tensor, name_of(c, use), p);

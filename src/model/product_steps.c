@@ -56,7 +56,7 @@ static imitated_product imitated(const step_call *c, weight_use use, const scatt
     return (imitated_product){ .a = a,
                                .w = p->w,
                                .bias = p->bias,
-                               .made = tensor_rows(p->sum.partial),
+                               .product = tensor_rows(p->sum.partial),
                                .runs = step_runs(c, use, a.dim[1]),
                                .sum = p->sum };
 }

@@ -40,8 +40,8 @@ static mark send_strip(const sequence_parallel *p, const char *name, const scatt
     return submit(l->tensor, name, all_to_all_op(p->ranks, strip(p, x->parts, j), strip(p, x->partial, j)));
 }
 
-/* Adds the parts of each strip when they have arrived. The sums are on the compute queue, because on the tensor queue a
- * sum would wait for the running product, and the next strip's transfer for the sum. */
+/* Adds the parts of each strip when they have arrived. On the tensor queue, a sum would wait for the running product
+ * and delay the next strip's transfer; therefore the sums are on the compute queue. */
 static void add_strips(const sequence_parallel *p, const char *name, const scattered_sum *x, const mark *arrived)
 {
     queue *q = p->queues.compute;

@@ -2,9 +2,8 @@
  * forward is a scatter in backward, and vice versa. On one rank they cost nothing. All functions only submit, and are
  * collective over the tensor ranks.
  *
- * The s positions of a context rank are dealt to its T tensor ranks in K strips: rank t has the positions [j s/K + t
- * s/(K T), + s/(K T)) of strip j. All ranks together have [j s/K, (j + 1) s/K), in order, so that the product of one
- * strip runs next to the transfer of another: only the first gather and the last scatter are exposed. */
+ * The s positions of a context rank form K strips of s/K; each strip is split evenly over the T tensor ranks in order.
+ * The product of one strip runs during the transfer of another: only the first gather and last scatter are exposed. */
 #pragma once
 #include "parallel/queues.h"
 #include "plan/bench_case.h"
@@ -19,8 +18,8 @@ typedef struct {
 /* Gathers [s/T, b, n] of every rank into [s, b, n]. Returns `whole`, or on one rank `part` (whole is unused then). */
 tensor sequence_gather(const sequence_parallel *p, const char *name, tensor part, tensor whole);
 
-/* The same gather in two halves. With overlap, other work runs in between: the transfer only waits for `after`, when
- * `part` must be ready and `whole` unused. `reader` can read `whole` after sequence_gather_end. */
+/* The same gather in two calls. With overlap, other work runs in between: the transfer waits only for `after`, the mark
+ * at which `part` is ready and `whole` is free. sequence_gather_end makes the queue `reader` wait for the result. */
 typedef struct {
     tensor whole;
     mark strip[STRIPS_MOST]; /* arrival of each strip */
@@ -31,7 +30,7 @@ tensor sequence_gather_end(const sequence_parallel *p, const gathering *x, queue
 /* Sets out [s/T, b, n] = own strips of the sum over ranks of partial [s, b, n]. */
 void sequence_scatter(const sequence_parallel *p, const char *name, scattered_sum x);
 
-/* Operands of y [s, b, n] = gathered part [s/T, b, k] w [k, n] + bias [n] (or none). Returns whole, or part. */
+/* Operands of y [s, b, n] = gathered part [s/T, b, k] w [k, n] + bias [n] (or none). Returns the gathered operand. */
 typedef struct {
     tensor part, w, bias, whole, y;
 } gathered_product;

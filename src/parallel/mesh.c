@@ -13,12 +13,12 @@ static int axis_stride(const mesh_layout *l, mesh_axis axis)
     return stride;
 }
 
-/* Returns the group of ranks that differ from m's only in the axes of the set; the outermost axis varies slowest. */
-static group group_over(const mesh *m, const char *name, unsigned set)
+/* Returns the group over a set of axes (one bit each): this rank and all that differ from it only along these axes. */
+static group group_over(const mesh *m, const char *name, unsigned axes)
 {
     group g = { .axis = name, .size = 1, .first = m->rank, .handle = -1, .handle_step = 1 };
     for (int a = 0; a < AXES; a++) {
-        if (!(set >> a & 1u)) continue;
+        if (!(axes >> a & 1u)) continue;
         int stride = axis_stride(&m->layout, (mesh_axis)a);
         g.dim[g.dims++] = (group_dim){ m->layout.degree[a], stride };
         g.rank += m->at[a] * g.size;
@@ -42,7 +42,7 @@ static int previous_stage(const mesh_layout *l, int p)
     return next_stage(l, l->degree[AXIS_PIPELINE] - 1) == 0 ? l->degree[AXIS_PIPELINE] - 1 : -1;
 }
 
-/* Returns the link between two stages, one of which is this rank's; a group of one if a stage does not exist. */
+/* Returns the link between this rank's stage and another; a group of one rank if that stage does not exist. */
 static group link_between(const mesh *m, fabric_channel channel, int from, int to)
 {
     const group *pipeline = &m->axis[AXIS_PIPELINE];
@@ -50,8 +50,8 @@ static group link_between(const mesh *m, fabric_channel channel, int from, int t
     alone.apart = true;
     if (from < 0 || to < 0) return alone;
     int stride = (to - from) * axis_stride(&m->layout, AXIS_PIPELINE);
-    int own = m->at[AXIS_PIPELINE] == to ? LINK_RECEIVER : LINK_SENDER;
-    group g = group_line(pipeline->axis, group_world_rank(pipeline, from), stride, 2, own);
+    int role = m->at[AXIS_PIPELINE] == to ? LINK_RECEIVER : LINK_SENDER;
+    group g = group_line(pipeline->axis, group_world_rank(pipeline, from), stride, 2, role);
     g.apart = true;
     g.handle = pipeline->handle;
     g.handle_first = from;
@@ -69,12 +69,11 @@ static void make_links(mesh *m)
     m->link[LINK_BACKWARD_OUT] = link_between(m, CHANNEL_BACKWARD, own, previous);
 }
 
-/* Groups with a communicator. Data ranks only meet in `gradient`, so that axis has none. Groups over the same ranks
- * share a communicator and differ in their channels. The pipeline's is for the loss and, on the host, for the links,
- * which have separate ones on GPUs. */
+/* Groups with a communicator. The data axis has none, because `gradient` does all its transfers. Groups over the same
+ * ranks share a communicator and differ in their channels. On the host, the links use the pipeline's communicator. */
 typedef struct {
     group *g;
-    unsigned set;
+    unsigned axes;
 } connected_group;
 enum {
     GRADIENT = 1u << AXIS_DATA | 1u << AXIS_CONTEXT,
@@ -94,19 +93,18 @@ static void list_connected(mesh *m, connected_group list[CONNECTED])
     memcpy(list, all, sizeof all);
 }
 
-/* Writes a name for the world's split into such groups: the layout and the axes with more than one rank. Returns false
- * if there is nothing to split. */
-static bool split_name(const mesh_layout *l, unsigned set, char name[SPLIT_NAME])
+/* Writes a name for the world's split along these axes. Returns false if none of them has more than one rank. */
+static bool split_name(const mesh_layout *l, unsigned axes, char name[SPLIT_NAME])
 {
-    unsigned axes = 0;
+    unsigned split = 0;
     for (int a = 0; a < AXES; a++)
-        if (set >> a & 1u && l->degree[a] > 1) axes |= 1u << a;
+        if (axes >> a & 1u && l->degree[a] > 1) split |= 1u << a;
     const int *d = l->degree;
-    snprintf(name, SPLIT_NAME, "%d.%d.%d.%d.%d over %x", d[0], d[1], d[2], d[3], d[4], axes);
-    return axes != 0;
+    snprintf(name, SPLIT_NAME, "%d.%d.%d.%d.%d over %x", d[0], d[1], d[2], d[3], d[4], split);
+    return split != 0;
 }
 
-static machine_kind machine_of(const mesh *m) { return m->on == MESH_ON_CUDA ? MACHINE_CUDA : MACHINE_HOST; }
+static machine_kind machine_of(const mesh *m) { return m->connection == MESH_ON_CUDA ? MACHINE_CUDA : MACHINE_HOST; }
 mesh_connection mesh_on(machine_kind kind) { return kind == MACHINE_CUDA ? MESH_ON_CUDA : MESH_ON_HOST; }
 
 /* Connects the same groups in the same order on every rank of the world (collective). */
@@ -117,26 +115,26 @@ static void connect_groups(mesh *m)
     list_connected(m, list);
     for (int i = 0; i < CONNECTED; i++) {
         group *g = list[i].g;
-        if (split_name(&m->layout, list[i].set, name))
+        if (split_name(&m->layout, list[i].axes, name))
             group_connect(machine_of(m), g, name, m->takes_part ? g->first : -1, g->rank);
     }
 }
 
 /* Splits of the world into links. On GPUs each link has a separate communicator, because transfers of two links must
- * not wait for each other. A rank has one place in a split, so the links of a channel need three splits: from even
+ * not wait for each other. In a split each rank is in one group, so the links of a channel need three splits: from even
  * stages to the next, from odd stages to the next, from the last stage to the first. */
-typedef enum { FROM_EVEN, FROM_ODD, CLOSING, LINK_SPLITS } link_split;
+typedef enum { FROM_EVEN, FROM_ODD, FROM_LAST, LINK_SPLITS } link_split;
 
 static link_split split_of_link(const mesh *m, int link)
 {
     int stages = m->layout.degree[AXIS_PIPELINE], own = m->at[AXIS_PIPELINE];
     bool to_next = link == LINK_FORWARD_OUT || link == LINK_BACKWARD_IN;
     int stage = to_next ? own : previous_stage(&m->layout, own);
-    return stage == stages - 1 ? CLOSING : stage % 2 ? FROM_ODD : FROM_EVEN;
+    return stage == stages - 1 ? FROM_LAST : stage % 2 ? FROM_ODD : FROM_EVEN;
 }
 
 /* Returns this rank's link in the split, or NULL. */
-static group *link_in(mesh *m, fabric_channel channel, link_split split)
+static group *find_link(mesh *m, fabric_channel channel, link_split split)
 {
     for (int i = 0; i < LINKS; i++)
         if (m->link[i].size == 2 && m->link[i].channel == channel && split_of_link(m, i) == split) return &m->link[i];
@@ -150,7 +148,7 @@ static bool link_split_name(const mesh_layout *l, fabric_channel channel, link_s
     const int *d = l->degree, stages = d[AXIS_PIPELINE];
     snprintf(name, SPLIT_NAME, "%d.%d.%d.%d.%d %s from %s", d[0], d[1], d[2], d[3], d[4],
              channel == CHANNEL_FORWARD ? "forward" : "backward", words[split]);
-    return split == CLOSING ? next_stage(l, stages - 1) == 0 : stages > 1 + (int)split;
+    return split == FROM_LAST ? next_stage(l, stages - 1) == 0 : stages > 1 + (int)split;
 }
 
 static bool reversed_name(const mesh_layout *l, char name[SPLIT_NAME])
@@ -160,20 +158,19 @@ static bool reversed_name(const mesh_layout *l, char name[SPLIT_NAME])
     return d[AXIS_CONTEXT] > 1;
 }
 
-/* Makes the groups of experts: ranks adjacent in data x context; ranks with the same experts are `expert` apart. */
+/* Makes the groups of experts. l->expert adjacent ranks of data x context together hold all experts of a layer. */
 static void make_experts(mesh *m)
 {
     const mesh_layout *l = &m->layout;
     int stride = l->degree[AXIS_TENSOR], at = m->at[AXIS_DATA] * l->degree[AXIS_CONTEXT] + m->at[AXIS_CONTEXT];
-    int own = at % l->expert, others = at / l->expert, copies = m->gradient.size / l->expert;
-    m->expert = group_line("expert", m->rank - own * stride, stride, l->expert, own);
-    m->expert_gradient =
-        group_line("gradient", m->rank - others * l->expert * stride, l->expert * stride, copies, others);
+    int member = at % l->expert, copy = at / l->expert, copies = m->gradient.size / l->expert;
+    m->expert = group_line("expert", m->rank - member * stride, stride, l->expert, member);
+    m->expert_gradient = group_line("gradient", m->rank - copy * l->expert * stride, l->expert * stride, copies, copy);
     m->expert.apart = true;
     m->expert_gradient.channel = CHANNEL_EXPERTS;
 }
 
-/* Writes a name for the world's split into them; returns false if there is nothing to split. */
+/* Writes a name for the world's split into such groups. Returns false if there are none. */
 static bool experts_name(const mesh_layout *l, const group *g, char name[SPLIT_NAME])
 {
     const int *d = l->degree;
@@ -202,7 +199,7 @@ static void disconnect_experts(const mesh *m)
 enum { LINK_CHANNELS = 2 };
 static const fabric_channel link_channels[LINK_CHANNELS] = { CHANNEL_FORWARD, CHANNEL_BACKWARD };
 
-/* Connects the reversed group, only on GPUs, where members have the order of their communicator. */
+/* Connects the reversed group. Only GPUs need it, because there a group has the order of its communicator. */
 static void connect_reversed(mesh *m)
 {
     char name[SPLIT_NAME];
@@ -217,7 +214,7 @@ static void connect_links(mesh *m)
     for (int i = 0; i < LINK_CHANNELS * LINK_SPLITS; i++) {
         fabric_channel channel = link_channels[i % LINK_CHANNELS];
         link_split split = (link_split)(i / LINK_CHANNELS);
-        group *g = link_in(m, channel, split);
+        group *g = find_link(m, channel, split);
         if (link_split_name(&m->layout, channel, split, name))
             group_connect(machine_of(m), g ? g : &none, name, g && m->takes_part ? g->first : -1, g ? g->rank : 0);
     }
@@ -250,9 +247,9 @@ static void make_groups(mesh *m)
     m->all.channel = CHANNEL_ALL;
 }
 
-void mesh_open(mesh *m, const mesh_layout *layout, int rank, mesh_connection on)
+void mesh_open(mesh *m, const mesh_layout *layout, int rank, mesh_connection connection)
 {
-    *m = (mesh){ .layout = *layout, .rank = rank, .takes_part = rank < layout->ranks, .on = on };
+    *m = (mesh){ .layout = *layout, .rank = rank, .takes_part = rank < layout->ranks, .connection = connection };
     int rest = m->takes_part ? rank : 0;
     for (int a = 0; a < AXES; a++) {
         m->at[a] = rest % layout->degree[a];
@@ -261,12 +258,12 @@ void mesh_open(mesh *m, const mesh_layout *layout, int rank, mesh_connection on)
     if (!m->takes_part) m->rank = 0;
     make_groups(m);
     make_experts(m);
-    if (on != MESH_PAPER) connect_groups(m);
-    if (on != MESH_PAPER) connect_experts(m);
+    if (connection != MESH_PAPER) connect_groups(m);
+    if (connection != MESH_PAPER) connect_experts(m);
     m->context_reversed = group_reversed(&m->axis[AXIS_CONTEXT]);
     make_links(m);
-    if (on == MESH_ON_CUDA) connect_reversed(m);
-    if (on == MESH_ON_CUDA) connect_links(m);
+    if (connection == MESH_ON_CUDA) connect_reversed(m);
+    if (connection == MESH_ON_CUDA) connect_links(m);
     m->rank = rank;
 }
 
@@ -280,13 +277,13 @@ void mesh_close(mesh *m)
 {
     connected_group list[CONNECTED];
     char name[SPLIT_NAME];
-    if (m->on == MESH_PAPER) return;
+    if (m->connection == MESH_PAPER) return;
     list_connected(m, list);
     for (int i = 0; i < CONNECTED; i++)
-        if (split_name(&m->layout, list[i].set, name)) group_disconnect(machine_of(m), name);
+        if (split_name(&m->layout, list[i].axes, name)) group_disconnect(machine_of(m), name);
     disconnect_experts(m);
-    if (m->on == MESH_ON_CUDA) disconnect_reversed(m);
-    if (m->on == MESH_ON_CUDA) disconnect_links(m);
+    if (m->connection == MESH_ON_CUDA) disconnect_reversed(m);
+    if (m->connection == MESH_ON_CUDA) disconnect_links(m);
 }
 
 void mesh_restart(mesh *m)

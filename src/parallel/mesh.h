@@ -1,6 +1,6 @@
-/* This rank's place in the mesh, and the groups that it belongs to. rank = (((pipeline D + data) S + shard) C +
- * context) T + tensor, with D, S, C and T ranks along these axes. With expert > 1, which excludes shard > 1, the expert
- * rank is (data C + context) mod expert. */
+/* Coordinates of this rank in the mesh, and its groups. rank = (((pipeline D + data) S + shard) C + context) T +
+ * tensor, with D, S, C and T ranks along these axes. With expert > 1, which excludes shard > 1, the expert rank is
+ * (data C + context) mod expert. */
 #pragma once
 #include "machine/queue/submit.h"
 #include "plan/bench_case.h"
@@ -8,9 +8,8 @@
 /* Links. A link is a group of two, sender and receiver, through which neighbours in the pipeline pass activations
  * (forward) and their gradients (backward). The FORWARD_OUT of stage p is the FORWARD_IN of stage p + 1, and its
  * BACKWARD_IN is that stage's BACKWARD_OUT. With several chunks the last stage and the first are neighbours, too. Both
- * ends submit exchanges of one transfer in the same order, independently of all other links. One queue of {send,
- * receive} pairs would deadlock under 1F1B: a stage that receives the next activation early, grouped with a send, waits
- * for its neighbour, which waits for that send. */
+ * ends submit its transfers in the same order, independently of other links. If a stage grouped a send with an early
+ * receive of the next activation, 1F1B would deadlock: the neighbour sends that activation only after this send. */
 typedef enum { LINK_FORWARD_IN, LINK_FORWARD_OUT, LINK_BACKWARD_IN, LINK_BACKWARD_OUT, LINKS } mesh_link;
 enum { LINK_SENDER, LINK_RECEIVER };
 
@@ -19,13 +18,13 @@ typedef enum { MESH_PAPER, MESH_ON_HOST, MESH_ON_CUDA } mesh_connection;
 
 typedef struct {
     mesh_layout layout;
-    int rank;           /* in the world; also in the mesh if takes_part */
-    bool takes_part;    /* false for ranks beyond layout.ranks, which stay idle */
-    mesh_connection on; /* machine of the groups' communicators */
-    int at[AXES];       /* coordinates */
+    int rank;                   /* world rank; also rank in the mesh if takes_part */
+    bool takes_part;            /* false for ranks beyond layout.ranks, which stay idle */
+    mesh_connection connection; /* machine of the groups' communicators */
+    int at[AXES];               /* coordinates */
     group axis[AXES];
     group context_reversed; /* the context axis from its last rank to its first */
-    group gradient;         /* data x context: ranks that hold the same gradients and sum them, in the mesh's order */
+    group gradient;         /* data x context: ranks that sum their gradients, in the mesh's order */
     group model;            /* pipeline x shard x tensor: ranks that together hold each parameter once */
     group expert;           /* ranks of data x context that together hold the experts of a layer */
     group expert_gradient;  /* ranks of data x context that hold the same experts */
@@ -33,12 +32,12 @@ typedef struct {
     group link[LINKS];      /* size 1 without a neighbour; on the host they use the pipeline axis' communicator */
 } mesh;
 
-/* Opens a mesh. rank: in the world. Unless on paper, it makes communicators, and all ranks of the world must call it
- * (collective). mesh_on returns a machine's connection. */
+/* Opens a mesh and makes its communicators; rank: world rank. Collective over the world unless on paper. mesh_on
+ * returns a machine's connection. */
 mesh_connection mesh_on(machine_kind kind);
-void mesh_open(mesh *m, const mesh_layout *layout, int rank, mesh_connection on);
-/* Closes a mesh. Unless on paper, all ranks of the world must call it, in the order of opening, because meshes share
- * splits, which are counted. */
+void mesh_open(mesh *m, const mesh_layout *layout, int rank, mesh_connection connection);
+/* Closes a mesh. Collective over the world unless on paper; in the order of opening, because meshes share
+ * communicators. */
 void mesh_close(mesh *m);
 /* Restarts the numbering of transfers in every group and link. */
 void mesh_restart(mesh *m);

@@ -15,10 +15,10 @@ origin origin_microbatch(machine *m, phase p, int chunk, int64_t microbatch)
 
 origin origin_layer(machine *m, phase p, int64_t layer)
 {
-    origin to = machine_origin_now(m);
-    to.phase = p;
-    to.layer = (int)layer;
-    return machine_origin(m, to);
+    origin next = machine_origin_now(m);
+    next.phase = p;
+    next.layer = (int)layer;
+    return machine_origin(m, next);
 }
 
 origin origin_phase(machine *m, phase p) { return origin_layer(m, p, machine_origin_now(m).layer); }

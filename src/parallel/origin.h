@@ -3,10 +3,8 @@
 #pragma once
 #include "machine/queue/machine.h"
 
-/* Sets the origin: outside any microbatch; a microbatch of a chunk in the current step, without layer; a layer, or
- * -1. */
-origin origin_step(machine *m, int64_t step, phase p);
-origin origin_microbatch(machine *m, phase p, int chunk, int64_t microbatch);
-origin origin_layer(machine *m, phase p, int64_t layer);
+origin origin_step(machine *m, int64_t step, phase p);                        /* in no microbatch */
+origin origin_microbatch(machine *m, phase p, int chunk, int64_t microbatch); /* in the current step, in no layer */
+origin origin_layer(machine *m, phase p, int64_t layer);                      /* -1: in no layer */
 origin origin_phase(machine *m, phase p);
 void origin_restore(machine *m, origin before);

@@ -15,24 +15,24 @@ queues queues_open(machine *m, bool overlap, bool weight_queue)
     return l;
 }
 
-void queues_transfer(const queues *l, queue *on, const char *name, op o)
+void queues_transfer(const queues *l, queue *q, const char *name, op o)
 {
-    queue_follow(on, l->compute);
-    queue_wait(l->compute, submit(on, name, o));
+    queue_follow(q, l->compute);
+    queue_wait(l->compute, submit(q, name, o));
 }
 
-mark queues_scatter_sum(const queues *l, queue *on, const char *name, group *g, scattered_sum x)
+mark queues_scatter_sum(const queues *l, queue *q, const char *name, group *g, scattered_sum x)
 {
-    queue_follow(on, l->compute);
-    submit(on, name, all_to_all_op(g, x.parts, x.partial));
-    mark done = submit(on, name, sum_parts_op(x.out, x.parts));
+    queue_follow(q, l->compute);
+    submit(q, name, all_to_all_op(g, x.parts, x.partial));
+    mark done = submit(q, name, sum_parts_op(x.out, x.parts));
     queues_wait_unless_overlap(l, done);
     return done;
 }
 
-void queues_all_reduce(const queues *l, queue *on, const char *name, group *g, tensor x)
+void queues_all_reduce(const queues *l, queue *q, const char *name, group *g, tensor x)
 {
-    if (g->size > 1) queues_transfer(l, on, name, all_reduce_op(g, x));
+    if (g->size > 1) queues_transfer(l, q, name, all_reduce_op(g, x));
 }
 
 void queues_wait_unless_overlap(const queues *l, mark m)

@@ -9,21 +9,21 @@ typedef struct {
     queue *weight;      /* products for weight gradients; `compute` if they have no separate queue */
     queue *tensor;      /* transfers of the tensor axis */
     queue *gradient;    /* sums of gradients and gathers of weights over data, shard and context ranks */
-    queue *context;     /* transfers of the context axis, and sums of what they bring */
+    queue *context;     /* transfers of the context axis, and sums of the transferred data */
     queue *link[LINKS]; /* activations and gradients between pipeline stages, one for each link */
 } queues;
 
 queues queues_open(machine *m, bool overlap, bool weight_queue);
-/* Submits a transfer between computations: it follows the earlier ones, and later ones wait for it. */
-void queues_transfer(const queues *l, queue *on, const char *name, op o);
+/* Submits a transfer that waits for earlier computation; later computation waits for the transfer. */
+void queues_transfer(const queues *l, queue *q, const char *name, op o);
 /* Operands of out = own part of the sum over ranks of partial, which is added in FP32 in rank order and rounded once.
- * parts: buffer in which all ranks' own parts arrive, as large as partial and of its type. */
+ * parts: receive buffer for this rank's part from all ranks, with the size and type of partial. */
 typedef struct {
     tensor partial, parts, out;
 } scattered_sum;
-/* Submits the sum to a queue of transfers after earlier computation. Without overlap, later computation waits. */
-mark queues_scatter_sum(const queues *l, queue *on, const char *name, group *g, scattered_sum x);
-/* Sets x = sum over the ranks of the group, in place, between computations. */
-void queues_all_reduce(const queues *l, queue *on, const char *name, group *g, tensor x);
-/* Without overlap, lets later computation wait for the mark of a transfer that nothing needs yet. */
+/* Submits the sum after earlier computation. Without overlap, later computation waits for it. */
+mark queues_scatter_sum(const queues *l, queue *q, const char *name, group *g, scattered_sum x);
+/* Sets x = sum over the group, in place, with queues_transfer. */
+void queues_all_reduce(const queues *l, queue *q, const char *name, group *g, tensor x);
+/* Makes later computation wait for a transfer, unless communication overlaps. */
 void queues_wait_unless_overlap(const queues *l, mark m);

@@ -3,10 +3,9 @@
 #pragma once
 #include "machine/op/fabric.h"
 
-/* length: number of local positions. */
 typedef struct {
-    int64_t length, first, skip;
+    int64_t length, first, skip; /* local positions; place of the first; gap between the halves */
 } zigzag;
 zigzag zigzag_of(const group *context, int64_t sequence);
-/* Returns the place of local position p in the sequence: first + p, and in the second half + skip. One rank has all. */
+/* Returns the place of local position p in the sequence. */
 int64_t zigzag_position(const zigzag *z, int64_t p);

@@ -1,5 +1,5 @@
-/* Evidence that sums over ranks are right: totals of each gradient before and after its sum, which a sum conserves, and
- * digests of weights that several ranks hold. bench/check/conservation.c and bench/check/replicas.c compare them. */
+/* Checks of sums over ranks: totals of each gradient before and after its sum, which must agree, and digests of the
+ * weights that several ranks hold. bench/check/conservation.c and bench/check/replicas.c compare them. */
 #include "base/random.h"
 #include "train/trainer.h"
 
@@ -36,12 +36,12 @@ conserved_sum conserved_sum_of(const trainer *t, const bucket *b, bucket_sum whi
     return s;
 }
 
-int64_t conserved_at(const trainer *t, const bucket *b, bucket_sum which, sum_moment when)
+int64_t conserved_offset(const trainer *t, const bucket *b, bucket_sum which, sum_moment when)
 {
     return (((b - t->stage.params.buckets) * BUCKET_SUMS + which) * SUM_MOMENTS + when) * MOMENT_WORDS;
 }
 
-static mark add_up(trainer *t, queue *q, tensor x, int64_t at, signed_sums_args args)
+static mark submit_totals(trainer *t, queue *q, tensor x, int64_t at, signed_sums_args args)
 {
     tensor row = tensor_flat(tensor_slice(t->totals, 0, t->steps % REPORT_SLOTS, 1));
     return submit(q, "conservation",
@@ -54,7 +54,7 @@ void conserve_before(trainer *t, queue *q, const bucket *b, bucket_sum which, te
     signed_sums_args args = { .key = key_of(t, b),
                               .place = which == SUM_OF_COPIES ? bucket_part(b).first : 0,
                               .owners = s.over && s.scatters ? s.over->size : 1 };
-    if (s.over) add_up(t, q, x, conserved_at(t, b, which, BEFORE_SUM), args);
+    if (s.over) submit_totals(t, q, x, conserved_offset(t, b, which, BEFORE_SUM), args);
 }
 
 mark conserve_after(trainer *t, queue *q, const bucket *b, bucket_sum which, tensor x)
@@ -62,11 +62,11 @@ mark conserve_after(trainer *t, queue *q, const bucket *b, bucket_sum which, ten
     const int64_t place[BUCKET_SUMS] = { 0, bucket_part(b).first, b->shard_first };
     signed_sums_args args = { .key = key_of(t, b), .place = place[which], .owners = 1 };
     if (!conserved_sum_of(t, b, which).over) return queue_mark(q);
-    return add_up(t, q, x, conserved_at(t, b, which, AFTER_SUM), args);
+    return submit_totals(t, q, x, conserved_offset(t, b, which, AFTER_SUM), args);
 }
 
 /* The draw depends on seed and step only, so it is the same on all ranks. */
-int64_t conserved_microbatch(const trainer *t)
+int64_t checked_microbatch(const trainer *t)
 {
     uint64_t draw = mix64((uint64_t)t->given->seed << 32 ^ (uint64_t)t->steps);
     return (int64_t)(draw % (uint64_t)t->stage.params.microbatches);
@@ -81,13 +81,12 @@ void trainer_totals(const trainer *t, int64_t step, double *to)
 
 /* ---- digests ---- */
 
-/* Returns whether the bucket's last gathered weights are still in their buffer. */
-static bool is_whole(const trainer *t, const bucket *b)
+static bool is_still_gathered(const trainer *t, const bucket *b)
 {
     const weight_buffer *w = t->stage.sharded.weight;
-    bool is = false;
-    for (int i = 0; i < UNIT_BUFFERS; i++) is = is || w[i].unit == b->unit;
-    return b->gathered_for_use && is;
+    bool found = false;
+    for (int i = 0; i < UNIT_BUFFERS; i++) found = found || w[i].unit == b->unit;
+    return b->gathered_for_use && found;
 }
 
 static void digest(trainer *t, bucket *b, bucket_digest which, tensor x, int64_t place)
@@ -106,7 +105,7 @@ void trainer_digest_weights(trainer *t, uint64_t *to)
         queue_wait(q, b->gathered);
         digest(t, b, DIGEST_HELD, b->weight, bucket_held(b).first);
         digest(t, b, DIGEST_TRANSPOSED, b->transposed, 0);
-        if (is_whole(t, b)) digest(t, b, DIGEST_GATHERED, b->whole, 0);
+        if (is_still_gathered(t, b)) digest(t, b, DIGEST_GATHERED, b->whole, 0);
     }
     mark_sync(queue_mark(q));
     machine_read(t->machine, to, t->digests);

@@ -25,7 +25,7 @@ void experts_begin(trainer *t)
 }
 
 /* Sums over stages, which have different layers, and over data and shard ranks, which have different sequences. Context
- * ranks know the same; only the first has reported. */
+ * ranks have equal figures; only the first of them contributes. */
 void experts_report(trainer *t, int64_t slot)
 {
     if (!has_experts(t)) return;

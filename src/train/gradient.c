@@ -3,8 +3,8 @@
 #include "parallel/origin.h"
 #include "train/trainer.h"
 
-/* Adds partial sums in their own format and rounds them once; in place if the gradient has that format. */
-static void sum_partial(trainer *t, bucket *b)
+/* Sums in the format of the partial sums, then rounds once if the gradient has another format. */
+static void sum_holders(trainer *t, bucket *b)
 {
     conserve_before(t, t->queues.compute, b, SUM_OF_HOLDERS, b->partial);
     queues_all_reduce(&t->queues, t->queues.tensor, "gain_gradients", b->holders, b->partial);
@@ -13,27 +13,27 @@ static void sum_partial(trainer *t, bucket *b)
         submit(t->queues.compute, "gain_gradients", copy_op(b->gradient, WRITE, b->partial));
 }
 
-/* Sums a microbatch's gradient over the shard ranks: this rank's part is rounded once and added to earlier ones. */
+/* Sums a microbatch's gradient over the shard ranks, rounds this rank's part once and adds it to the step's. */
 static void sum_microbatch(trainer *t, bucket *b, queue *q)
 {
     queue *g = t->queues.gradient;
     gradient_sum x = sharded_sum(&t->stage.sharded, b);
-    bool drawn = b->summed == conserved_microbatch(t);
+    bool checked = b->summed == checked_microbatch(t);
     queue_follow(g, q);
-    if (drawn) conserve_before(t, g, b, SUM_OF_PARTS, b->microbatch);
+    if (checked) conserve_before(t, g, b, SUM_OF_PARTS, b->microbatch);
     mark sent = submit(g, "gradients", all_to_all_op(b->parts, x.parts, b->microbatch));
     submit(g, "gradients", sum_parts_op(x.sum, x.parts));
-    if (drawn) conserve_after(t, g, b, SUM_OF_PARTS, x.sum);
+    if (checked) conserve_after(t, g, b, SUM_OF_PARTS, x.sum);
     b->reduced = submit(g, "gradients", copy_op(b->gradient, b->summed ? UPDATE : WRITE, x.sum));
     b->summed++;
     sharded_give_gradient(&t->stage.sharded, b, sent);
 }
 
-/* Sums a step's gradient that is whole on every rank. */
+/* Sums a step's gradient, if every rank has a gradient of the whole bucket. */
 static void sum_step(trainer *t, bucket *b, queue *q)
 {
     queue *g = t->queues.gradient;
-    if (b->holders) sum_partial(t, b);
+    if (b->holders) sum_holders(t, b);
     b->reduced = queue_mark(q);
     if (!b->parts) return;
     queue_follow(g, q);
@@ -65,21 +65,21 @@ void gradient_reduce(void *listener, bucket *b, queue *q)
     origin_restore(t->machine, before);
 }
 
-/* Exchanges a tied embedding's gradients between the first and the last stage. All stages take part, because transfers
- * are numbered. The last stage has its gradient long before the first, so the exchange follows all of backward: a
- * waiting kernel would hold SMs that products need. */
+/* Exchanges a tied embedding's gradients between the first and the last stage. All stages submit the exchange, because
+ * a group numbers its transfers. The last stage has its gradient long before the first. The exchange follows all of
+ * backward, because a waiting kernel would hold SMs that products need. */
 static void exchange_ends(trainer *t, bucket *b)
 {
     group *stages = &t->mesh->axis[AXIS_PIPELINE];
     int peer = stages->rank == 0 ? stages->size - 1 : 0;
-    transfer both[2] = { { .send = true, .peer = peer }, { .send = false, .peer = peer } };
-    if (b) both[0].tensor = gradient_shard(b), both[1].tensor = b->other;
+    transfer pair[2] = { { .send = true, .peer = peer }, { .send = false, .peer = peer } };
+    if (b) pair[0].tensor = gradient_shard(b), pair[1].tensor = b->other;
     if (b) queue_wait(t->queues.gradient, b->reduced);
     queue_follow(t->queues.gradient, t->queues.compute);
-    queue_wait(t->queues.compute, submit(t->queues.gradient, "tied_gradients", exchange_op(stages, both, b ? 2 : 0)));
+    queue_wait(t->queues.compute, submit(t->queues.gradient, "tied_gradients", exchange_op(stages, pair, b ? 2 : 0)));
 }
 
-/* Adds the two gradients. The order does not matter, so both ends have the same bits. */
+/* Adds the two gradients. Addition is commutative, so both ends have the same bits. */
 void gradient_tie(trainer *t)
 {
     bucket *b = t->stage.params.looked_up, *head = t->stage.params.head;

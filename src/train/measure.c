@@ -1,4 +1,4 @@
-/* Measure of a case on paper, and its trainer in memory. */
+/* Measures a case on paper, then builds its trainer in memory. */
 #include "train/measure.h"
 #include "base/memory.h"
 #include "machine/prove/prove.h"
@@ -8,7 +8,7 @@ enum { MEASURED_STEPS = 2 }; /* the second step waits for the weights that the f
 
 static size_t padded(size_t bytes) { return (bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT; }
 
-/* Keeps the tally of the last step, because steps are alike. A calibration has no tally. */
+/* Keeps the tally of the last step. A calibration has none. */
 static void measure_steps(measure *r, trainer *t)
 {
     if (t->given->calibrates) {
@@ -58,7 +58,7 @@ static measure measure_trainer(const bench_case *c, mesh *m, const trainer_optio
     return r;
 }
 
-/* Returns the BF16 case that calibrates delayed scaling: its amaxes are those of FP8's first step. */
+/* Returns the BF16 case that calibrates delayed scaling, with its amaxes for the first FP8 step. */
 static bench_case calibration_of(const bench_case *c, const trainer_options *o)
 {
     bench_case bf16 = *c;
@@ -76,7 +76,7 @@ static void add_calibration(measure *r, const bench_case *c, mesh *m, const trai
 {
     bench_case bf16 = calibration_of(c, o);
     trainer_options plain = without_fault(o);
-    plain.machine.keeps_order = false; /* the order kept is a step's, not the calibration's */
+    plain.machine.keeps_order = false; /* only the submissions of a step are wanted */
     r->calibration = allocate(1, sizeof *r->calibration, "a measure");
     *r->calibration = measure_trainer(&bf16, m, &plain);
     hazard_report_add(&r->hazards, &r->calibration->hazards);
@@ -98,16 +98,17 @@ void measure_free(measure *r)
     free(r->calibration);
 }
 
-/* Ranks of these groups have their collectives at equal offsets, so copy engines may transfer. If bits must repeat,
- * sums over data ranks stay out of windows, and the environment keeps sums of other groups out of the NVLink switch. */
+/* In these groups, ranks have equal offsets for the operands of a collective, so that copy engines can transfer them.
+ * If bits must repeat, sums over data ranks use no window; the environment keeps other sums out of the NVLink switch.
+ */
 static void *take_memory(const measure *r, mesh *m, machine_kind kind)
 {
-    group *const of[] = {
+    group *const groups[] = {
         &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT], &m->context_reversed, &m->axis[AXIS_SHARD], &m->expert,
         &m->gradient
     };
-    int groups = r->window ? 6 - machine_repeats_bits() : 0;
-    return machine_window_take(kind, groups ? r->window : r->arena.used, of, groups, &m->all);
+    int count = r->window ? 6 - machine_repeats_bits() : 0;
+    return machine_window_take(kind, count ? r->window : r->arena.used, groups, count, &m->all);
 }
 
 static sm_shares sm_shares_on(const bench_case *c, const mesh *m, machine_kind kind)
@@ -118,9 +119,10 @@ static sm_shares sm_shares_on(const bench_case *c, const mesh *m, machine_kind k
                                                    [SHARD_TRANSFERS] = { &m->axis[AXIS_SHARD], &m->axis[AXIS_SHARD] } };
     unsigned copied = 0;
     for (transfer_kind k = TENSOR_TRANSFERS; k < TRANSFER_KINDS; k++) {
-        bool all = true;
-        for (int i = 0; i < 2; i++) all = all && (list[k][i]->size == 1 || machine_window_serves(kind, list[k][i]));
-        copied |= (unsigned)all << k;
+        bool movable = true;
+        for (int i = 0; i < 2; i++)
+            movable = movable && (list[k][i]->size == 1 || machine_window_serves(kind, list[k][i]));
+        copied |= (unsigned)movable << k;
     }
     return sm_shares_of(c, m->at[AXIS_PIPELINE], copied);
 }
@@ -135,15 +137,15 @@ static void build(trainer *t, const bench_case *c, mesh *m, const trainer_option
     arena_open(&a, memory, bytes);
     options.mark_history = r->history;
     options.tuning.transfer_multiprocessors = shares.left_free;
-    machine *on = machine_open(&options);
-    machine_tune(on, &r->prepared, memory, bytes);
+    machine *target = machine_open(&options);
+    machine_tune(target, &r->prepared, memory, bytes);
     machine_memory_clear(options.kind, memory, o->machine.prove_access ? 0xFF : 0, bytes);
-    prove_plant(on, &o->fault);
+    prove_plant(target, &o->fault);
     mesh_restart(m);
-    trainer_open(t, c, m, on, &a);
-    for (int i = 0; i < machine_queues(on); i++) {
+    trainer_open(t, c, m, target, &a);
+    for (int i = 0; i < machine_queues(target); i++) {
         size_t scratch = r->prepared.scratch[i];
-        queue_set_scratch(machine_queue_at(on, i), arena_take(&a, SCRATCH, scratch), scratch);
+        queue_set_scratch(machine_queue_at(target, i), arena_take(&a, SCRATCH, scratch), scratch);
     }
     arena_seal(&a);
     t->arena = a;
@@ -153,9 +155,9 @@ static void build(trainer *t, const bench_case *c, mesh *m, const trainer_option
     t->parameters = r->parameters;
 }
 
-/* Results of a calibration for the trainer whose scales it finds. */
+/* Results of a calibration. */
 typedef struct {
-    int32_t *amax, *choices; /* as first_amax; as mixture.choices of a check model's experts, or NULL */
+    int32_t *amax, *choices; /* for trainer.first_amax; for mixture.choices of a check model, or NULL */
     hazard_report hazards;
 } calibrated;
 

@@ -3,7 +3,7 @@
 #include "base/random.h"
 #include "train/trainer.h"
 
-/* Initializes `count` elements of a row from local element `first`: all in one matrix row, or whole matrix rows. */
+/* Initializes elements of a parameter from local element `first`: part of one matrix row, or whole matrix rows. */
 static void initialize_block(trainer *t, const param *p, tensor values, int64_t first, int64_t count)
 {
     int64_t columns = p->part.columns < count ? p->part.columns : count;
@@ -18,14 +18,14 @@ static void initialize_block(trainer *t, const param *p, tensor values, int64_t 
            initialize_op(tensor_2d(values.data, values.type, count / columns, columns), &args));
 }
 
-/* A fragment is the end of one matrix row, whole rows, and the beginning of another; each may be empty. */
+/* A fragment may begin and end inside a matrix row. */
 static void initialize_fragment(trainer *t, const param *p, tensor values, fragment f)
 {
     int64_t columns = p->part.columns;
     for (int64_t done = 0; done < f.count;) {
-        int64_t into = (f.first + done) % columns, left = f.count - done;
+        int64_t column = (f.first + done) % columns, left = f.count - done;
         int64_t piece =
-            into || left < columns ? (columns - into < left ? columns - into : left) : left / columns * columns;
+            column || left < columns ? (columns - column < left ? columns - column : left) : left / columns * columns;
         initialize_block(t, p, tensor_slice(values, 0, done, piece), f.first + done, piece);
         done += piece;
     }
@@ -45,22 +45,22 @@ static adamw_operands operands_of(const trainer *t, const bucket *b, int64_t fir
 }
 
 /* Updates FP8 values: the rows of the table in [row, end), which have one scale. */
-static void update_codes(trainer *t, const bucket *b, adamw_rule rule, int row, int end)
+static void update_fp8(trainer *t, const bucket *b, adamw_rule rule, int row, int end)
 {
     const param *p = &t->stage.params.row[row], *last = &t->stage.params.row[end - 1];
-    int64_t first = p->offset, behind = last->offset + last->part.rows * last->part.columns;
-    int64_t owned = b->shard_first + b->shard_elements;
+    int64_t first = p->offset, limit = last->offset + last->part.rows * last->part.columns;
+    int64_t shard_end = b->shard_first + b->shard_elements;
     if (first < b->shard_first) first = b->shard_first;
-    if (behind > owned) behind = owned;
-    if (first >= behind) return;
-    adamw_operands x = operands_of(t, b, first, behind - first);
+    if (limit > shard_end) limit = shard_end;
+    if (first >= limit) return;
+    adamw_operands x = operands_of(t, b, first, limit - first);
     x.weight.scale = tensor_slice(t->stage.work.fp8.scales, 0, p->codes, 1).data;
     x.amax = tensor_slice(t->stage.work.fp8.amax, 0, p->codes, 1);
     x.counts = tensor_flat(tensor_slice(t->stage.work.fp8.counts, 0, p->codes, 1));
     submit(t->queues.compute, "adamw", adamw_op(&x, rule));
 }
 
-static bool is_codes(const bucket *b) { return b->weight.type == E4M3; }
+static bool is_fp8(const bucket *b) { return b->weight.type == E4M3; }
 
 static adamw_rule rule_of(const trainer *t, const bucket *b)
 {
@@ -71,19 +71,18 @@ static adamw_rule rule_of(const trainer *t, const bucket *b)
 static void update_values(trainer *t, const bucket *b, adamw_rule rule)
 {
     adamw_operands all = operands_of(t, b, b->shard_first, b->shard_elements);
-    if (!is_codes(b)) submit(t->queues.compute, "adamw", adamw_op(&all, rule));
-    for (int i = b->first_param, end; is_codes(b) && i < b->first_param + b->params; i = end) {
+    if (!is_fp8(b)) submit(t->queues.compute, "adamw", adamw_op(&all, rule));
+    for (int i = b->first_param, end; is_fp8(b) && i < b->first_param + b->params; i = end) {
         end = codes_end(&t->stage.params, i);
-        update_codes(t, b, rule, i, end);
+        update_fp8(t, b, rule, i, end);
     }
 }
 
-/* Sets the weights that this rank owns from the masters. FP8 values are made by an update with rate 0 and a rule that
- * keeps the moments. */
-static void follow_masters(trainer *t, const bucket *b)
+/* Rounds the masters to the weights that this rank owns. FP8 weights need an update with learning rate 0 for it. */
+static void round_masters(trainer *t, const bucket *b)
 {
-    static const adamw_rule nothing = { .beta1 = 1.0f, .beta2 = 1.0f, .epsilon = 1.0f };
-    if (is_codes(b)) update_values(t, b, nothing);
+    static const adamw_rule keep_moments = { .beta1 = 1.0f, .beta2 = 1.0f, .epsilon = 1.0f };
+    if (is_fp8(b)) update_values(t, b, keep_moments);
     else if (tensor_present(&b->master))
         submit(t->queues.compute, "weight", copy_op(weight_shard(b), WRITE, b->master));
 }
@@ -105,7 +104,7 @@ static void initialize_bucket(trainer *t, bucket *b)
         if (p->rule.start == START_NORMAL) initialize_fragment(t, p, values, f);
         if (p->rule.start == START_ONES) submit(q, p->name, fill_op(values, 1.0));
     }
-    follow_masters(t, b);
+    round_masters(t, b);
 }
 
 /* Transposes the rows in [row, end), which are one matrix. */
@@ -114,12 +113,12 @@ static mark transpose_matrix(trainer *t, const bucket *b, queue *q, int row, int
     const param *p = &t->stage.params.row[row];
     int64_t k = p->part.columns, n = 0;
     for (int i = row; i < end; i++) n += t->stage.params.row[i].part.rows;
-    tensor codes = tensor_slice(b->weight, 0, p->offset, n * k), to = tensor_slice(b->transposed, 0, p->offset, n * k);
-    return submit(q, "weights", transpose_op(tensor_2d(to.data, E4M3, k, n), tensor_2d(codes.data, E4M3, n, k)));
+    tensor from = tensor_slice(b->weight, 0, p->offset, n * k), to = tensor_slice(b->transposed, 0, p->offset, n * k);
+    return submit(q, "weights", transpose_op(tensor_2d(to.data, E4M3, k, n), tensor_2d(from.data, E4M3, n, k)));
 }
 
 /* Makes the copies that backward multiplies with, after the FP8 values were gathered. */
-static mark transpose_codes(trainer *t, const bucket *b, queue *q)
+static mark transpose_weights(trainer *t, const bucket *b, queue *q)
 {
     mark done = queue_mark(q);
     for (int i = b->first_param, end; i < b->first_param + b->params; i = end) {
@@ -137,8 +136,8 @@ static mark gather(trainer *t, group *g, tensor x)
     return done;
 }
 
-/* Gathers the weights that this rank holds from their owners. The next step's first use of the bucket waits for it
- * (weight_borrow); if the bucket is a part, its first gather does. */
+/* Gathers the weights that this rank holds from their owners. The next step waits for it at the bucket's first use
+ * (weight_borrow) or, if only a part is held, at the part's first gather. */
 static void gather_weights(trainer *t, bucket *b)
 {
     mark done = queue_mark(t->queues.compute);
@@ -146,7 +145,7 @@ static void gather_weights(trainer *t, bucket *b)
     if (b->parts && !b->gathered_for_use) b->gathered = gather(t, b->parts, b->weight);
     bool gathered = (b->owners && b->owners->size > 1) || (b->parts && !b->gathered_for_use);
     if (tensor_present(&b->transposed))
-        b->gathered = transpose_codes(t, b, gathered ? t->queues.gradient : t->queues.compute);
+        b->gathered = transpose_weights(t, b, gathered ? t->queues.gradient : t->queues.compute);
     b->updated = done;
 }
 
@@ -167,26 +166,26 @@ static void update_bucket(trainer *t, bucket *b)
     gather_weights(t, b);
 }
 
-static void follow_all(trainer *t, bool codes_alone)
+static void round_all_masters(trainer *t, bool fp8_only)
 {
     for (bucket *b = t->stage.params.buckets; b < t->stage.params.buckets + t->stage.params.bucket_count; b++) {
-        if (codes_alone && !is_codes(b)) continue;
-        follow_masters(t, b);
+        if (fp8_only && !is_fp8(b)) continue;
+        round_masters(t, b);
         gather_weights(t, b);
     }
 }
 
 /* The rate of 0 stays only until the next step sets its own. */
-void optimizer_encode(trainer *t)
+void optimizer_round_fp8(trainer *t)
 {
     double scalars[STEP_SCALARS];
     machine_read(t->machine, scalars, t->stage.scalars);
     scalars[SCALAR_LEARNING_RATE] = 0.0;
     machine_upload(t->machine, t->stage.scalars, scalars);
-    follow_all(t, true);
+    round_all_masters(t, true);
 }
 
-void optimizer_restore(trainer *t) { follow_all(t, false); }
+void optimizer_restore(trainer *t) { round_all_masters(t, false); }
 
 mark optimizer_update(trainer *t)
 {

@@ -1,11 +1,10 @@
-/* Runner of schedules: the list has the actions, this file adds their transfers. An action's input is received one
- * action ahead and its output sent after it, each link on a separate queue, so that transfers run next to the
- * computation of other actions. Without overlap nothing is received ahead. A sender waits for a send only when it needs
- * that buffer again: interleaved stages that waited for every send would wait in a circle. */
+/* Submits the actions of a schedule and their transfers. With overlap, the input of an action is received during the
+ * previous action, and each link has a separate queue, so that transfers run next to computation. A sender waits for a
+ * send only when it needs the buffer again, because interleaved stages that waited for every send would deadlock. */
 #include "parallel/origin.h"
 #include "train/trainer.h"
 
-/* An activation or a gradient on its way to a chunk. */
+/* The input of an action: an activation on the tape, or a gradient in this buffer. */
 typedef struct {
     mark arrived;
     boundary_buffer *gradient;
@@ -26,19 +25,18 @@ static mark send(trainer *t, mesh_link link, const char *name, tensor from)
     return submit(q, name, exchange_op(&t->mesh->link[link], &one, 1));
 }
 
-/* Sets the origin of what is submitted next to this action. */
-static void enter(trainer *t, const schedule_action *a)
+static void set_origin(trainer *t, const schedule_action *a)
 {
     origin_microbatch(t->machine, a->verb == FORWARD ? PHASE_FORWARD : PHASE_BACKWARD, a->chunk, a->microbatch);
 }
 
-/* Submits the receive of action i's input. A place on the tape is free when all that was submitted is done. */
-static arrival receive_for(trainer *t, int64_t i)
+/* Submits the receive of action i's input. The tape's buffer is free after all earlier computation. */
+static arrival receive_input(trainer *t, int64_t i)
 {
     const schedule_action *a = &t->schedule.action[i];
     arrival r = { .gradient = NULL };
     if (i >= t->schedule.length || !tape_received(t->stage.chunk, a)) return r;
-    enter(t, a);
+    set_origin(t, a);
     if (a->verb == FORWARD) {
         tape_take_input(&t->stage.tape, a->chunk, a->microbatch);
         queue_follow(t->queues.link[LINK_FORWARD_IN], t->queues.compute);
@@ -51,8 +49,8 @@ static arrival receive_for(trainer *t, int64_t i)
     return r;
 }
 
-/* Makes both queues wait: what was received is first read by a kernel, or gathered over the tensor ranks. */
-static void wait_for(trainer *t, const arrival *in)
+/* Makes both queues wait, because the first reader is either a kernel or a gather over the tensor ranks. */
+static void wait_for_input(trainer *t, const arrival *in)
 {
     queue_wait(t->queues.compute, in->arrived);
     queue_wait(t->queues.tensor, in->arrived);
@@ -62,7 +60,7 @@ static void forward(trainer *t, const schedule_action *a, const arrival *in)
 {
     const chunk_extent *e = &t->stage.chunk[a->chunk];
     queue *compute = t->queues.compute;
-    wait_for(t, in);
+    wait_for_input(t, in);
     if (!tape_received(t->stage.chunk, a)) tape_take_input(&t->stage.tape, a->chunk, a->microbatch);
     if (e->has_loss) {
         stage_forward(&t->stage, a->chunk, a->microbatch, tensor_none());
@@ -77,24 +75,24 @@ static void backward(trainer *t, const schedule_action *a, const arrival *in)
 {
     queue *compute = t->queues.compute;
     boundary_buffer *b = in->gradient ? in->gradient : boundary_next(&t->stage.gradients, compute);
-    wait_for(t, in);
+    wait_for_input(t, in);
     stage_backward(&t->stage, a->chunk, a->microbatch, b->tensor);
     b->busy = t->stage.chunk[a->chunk].has_embedding ? queue_mark(compute)
                                                      : send(t, LINK_BACKWARD_OUT, "gradient", b->tensor);
 }
 
-/* Backward links wait for the previous step at once: by the first gradient, the hazard checker may have forgotten what
- * that step followed. */
+/* The queue of received gradients waits for the previous step here: at the first gradient, the hazard checker may no
+ * longer know the order of that step's operations. */
 void pipeline_submit(trainer *t)
 {
     const int ahead = t->queues.overlap ? 1 : 0;
     queue_follow(t->queues.link[LINK_BACKWARD_IN], t->queues.compute);
     arrival in[2] = { { .gradient = NULL } }; /* input of action i: in[i mod 2] */
-    if (ahead) in[0] = receive_for(t, 0);
+    if (ahead) in[0] = receive_input(t, 0);
     for (int64_t i = 0; i < t->schedule.length; i++) {
         const schedule_action *a = &t->schedule.action[i];
-        in[(i + ahead) % 2] = receive_for(t, i + ahead);
-        enter(t, a);
+        in[(i + ahead) % 2] = receive_input(t, i + ahead);
+        set_origin(t, a);
         if (a->verb == FORWARD) forward(t, a, &in[i % 2]);
         else if (a->verb == BACKWARD) backward(t, a, &in[i % 2]);
         else stage_backward_weight(&t->stage, a->microbatch);

@@ -1,5 +1,5 @@
-/* FP8's scales from step to step: all ranks' amaxes enter the history, and the next step's scales follow from it. With
- * current scaling, the scales that the amaxes would give are reported. */
+/* FP8 scales from step to step: the next step's scales are computed from the amaxes of all ranks in the last steps.
+ * With current scaling, such scales are only reported. */
 #include "base/fp8.h"
 #include "base/memory.h"
 #include "train/trainer.h"
@@ -8,7 +8,7 @@
 
 static const fp8_state *fp8_of(const trainer *t) { return &t->stage.work.fp8; }
 
-static bool delays(const trainer *t) { return tensor_present(&fp8_of(t)->history); }
+static bool is_delayed(const trainer *t) { return tensor_present(&fp8_of(t)->history); }
 
 static int64_t tensors_of(const trainer *t) { return fp8_tensors(t->given); }
 
@@ -31,7 +31,7 @@ void scales_close(trainer *t)
 }
 
 /* Computes the scales from the amaxes of the step and, with delayed scaling, of earlier steps. */
-static void follow(trainer *t, tensor scales)
+static void compute_scales(trainer *t, tensor scales)
 {
     const fp8_state *f = fp8_of(t);
     submit(t->queues.compute, "scales",
@@ -43,13 +43,12 @@ void scales_initialize(trainer *t)
 {
     const fp8_state *f = fp8_of(t);
     if (f->mode == FP8_OFF) return;
-    submit(t->queues.compute, "history", fill_op(delays(t) ? f->history : f->latest, 0.0));
+    submit(t->queues.compute, "history", fill_op(is_delayed(t) ? f->history : f->latest, 0.0));
     submit(t->queues.compute, "counts", fill_op(f->counts, 0.0));
     machine_upload(t->machine, f->amax, t->first_amax);
-    if (delays(t)) follow(t, f->scales);
+    if (is_delayed(t)) compute_scales(t, f->scales);
 }
 
-/* Restores the amaxes of the previous step, so that the scales follow from them as they did before. */
 void scales_restore(trainer *t, const int32_t *past)
 {
     const fp8_state *f = fp8_of(t);
@@ -58,14 +57,14 @@ void scales_restore(trainer *t, const int32_t *past)
     if (f->mode == FP8_OFF) return;
     submit(t->queues.compute, "counts", fill_op(f->counts, 0.0));
     memset(t->first_amax, 0, (size_t)n * sizeof *t->first_amax);
-    if (delays(t)) {
+    if (is_delayed(t)) {
         machine_read(t->machine, scalars, t->stage.scalars);
         int64_t last = ((int64_t)scalars[SCALAR_STEP] + 1) % FP8_HISTORY;
         memcpy(t->first_amax, past + last * n, (size_t)n * sizeof *t->first_amax);
         machine_upload(t->machine, f->history, past);
     }
     machine_upload(t->machine, f->amax, t->first_amax);
-    if (delays(t)) follow(t, f->scales);
+    if (is_delayed(t)) compute_scales(t, f->scales);
 }
 
 void scales_reduce(trainer *t)
@@ -82,10 +81,10 @@ void scales_update(trainer *t, int64_t slot)
     if (f->mode == FP8_OFF) return;
     scales_reduce(t);
     queues_all_reduce(&t->queues, t->queues.gradient, "counts", &t->mesh->all, f->counts);
-    if (delays(t)) submit(q, "report", copy_op(slot_of(t->scales_report, slot), WRITE, tensor_flat(f->scales)));
+    if (is_delayed(t)) submit(q, "report", copy_op(slot_of(t->scales_report, slot), WRITE, tensor_flat(f->scales)));
     submit(q, "report", copy_op(slot_of(t->counts_report, slot), WRITE, tensor_flat(f->counts)));
     submit(q, "counts", fill_op(f->counts, 0.0));
-    follow(t, delays(t) ? f->scales : slot_of(t->scales_report, slot));
+    compute_scales(t, is_delayed(t) ? f->scales : slot_of(t->scales_report, slot));
 }
 
 const float *trainer_scales(const trainer *t)
@@ -94,14 +93,14 @@ const float *trainer_scales(const trainer *t)
     return t->scale;
 }
 
-void trainer_give_scales(trainer *t, const float *all_factors)
+void trainer_set_scales(trainer *t, const float *all_factors)
 {
     machine_upload(t->machine, fp8_of(t)->scales, all_factors);
-    optimizer_encode(t);
+    optimizer_round_fp8(t);
     machine_sync(t->machine);
 }
 
-/* Tensors of a kind are every FP8_KINDS-th. */
+/* Every FP8_KINDS-th tensor is of this kind. */
 static void report_kind(const trainer *t, fp8_kind kind, fp8_report *r)
 {
     double count[FP8_COUNTS] = { 0 };

@@ -2,10 +2,10 @@
 #include "train/trainer.h"
 #include "parallel/origin.h"
 
-void trainer_open(trainer *t, const bench_case *c, mesh *m, machine *on, arena *a)
+void trainer_open(trainer *t, const bench_case *c, mesh *m, machine *target, arena *a)
 {
     *t = (trainer){
-        .given = c, .mesh = m, .machine = on, .queues = queues_open(on, c->overlap, c->weight_gradient_queue)
+        .given = c, .mesh = m, .machine = target, .queues = queues_open(target, c->overlap, c->weight_gradient_queue)
     };
     t->rate = (rate_extent){ c->optimizer.learning_rate_warmup, c->warmup + c->steps };
     t->schedule = schedule_make(c, m->at[AXIS_PIPELINE]);
@@ -48,7 +48,7 @@ void trainer_restore(trainer *t, int64_t done, rate_extent rate, const int32_t *
     machine_sync(t->machine);
 }
 
-static void begin(trainer *t)
+static void begin_step(trainer *t)
 {
     const optimizer_rule *o = &t->given->optimizer;
     step_begin_args args = { .maximum = o->learning_rate,
@@ -67,7 +67,7 @@ static void begin(trainer *t)
 
 void trainer_gradients(trainer *t)
 {
-    begin(t);
+    begin_step(t);
     stage_step(&t->stage);
     pipeline_submit(t);
     gradient_tie(t);

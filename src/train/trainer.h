@@ -8,7 +8,7 @@
 #include "plan/schedule/schedule.h"
 
 enum { REPORT_SLOTS = 4 };
-/* Extent of the learning rate's rule: warm-up steps, and all steps. A loaded checkpoint keeps its own. */
+/* Steps of the learning rate schedule: of its warm-up, and in all. A loaded checkpoint has its own. */
 typedef struct {
     int64_t warmup, total;
 } rate_extent;
@@ -23,13 +23,13 @@ typedef struct trainer {
     tensor report;                       /* [REPORT_SLOTS, STEP_SCALARS] F64: scalars of the last steps */
     tensor totals;                       /* conservation.c: [REPORT_SLOTS, totals] F64; absent if a rank is alone */
     tensor digests;                      /* [buckets, BUCKET_DIGESTS] U64; absent if a rank is alone */
-    tensor routed, routed_report;        /* experts: a step's figures, all ranks'; [REPORT_SLOTS, figures] F64 */
+    tensor routed, routed_report;        /* experts: figures of a step, over all ranks; [REPORT_SLOTS, figures] F64 */
     double *figures;                     /* figures of the step read last */
     tensor scales_report, counts_report; /* FP8: [REPORT_SLOTS, tensors, ..] as in model/fp8.h */
     int32_t *first_amax;                 /* [tensors] amaxes of the calibration, before trainer_initialize */
-    float *scale;                        /* [tensors, FP8_FACTORS], [tensors, FP8_COUNTS]: read last */
-    uint64_t *count;
-    int64_t steps; /* submitted steps */
+    float *scale;                        /* [tensors, FP8_FACTORS], read last */
+    uint64_t *count;                     /* [tensors, FP8_COUNTS], read last */
+    int64_t steps;                       /* submitted steps */
     rate_extent rate;
     mark finished[REPORT_SLOTS]; /* ends of the optimizer in those steps */
     machine *machine;
@@ -41,47 +41,47 @@ typedef struct trainer {
 } trainer;
 
 /* Lays the case out on the machine; takes memory from the arena (paper or real). Case and mesh must live longer. */
-void trainer_open(trainer *t, const bench_case *c, mesh *m, machine *on, arena *a);
+void trainer_open(trainer *t, const bench_case *c, mesh *m, machine *target, arena *a);
 void trainer_close(trainer *t);
 
 /* Submits the initialization of weights, optimizer state and tables, and waits for it. */
 void trainer_initialize(trainer *t);
 
-/* Restores a checkpoint after trainer_initialize. The caller has written master weights and moments (those of the
- * buckets' shards); the weights follow from the masters. The next step has number `done`, from 0. past: [FP8_HISTORY,
- * tensors] largest magnitudes of FP8 tensors in earlier steps; read only with delayed scaling. Waits for the end. */
+/* Restores a checkpoint after trainer_initialize and waits for it. The caller has written masters and moments of the
+ * buckets' shards; the weights are rounded from the masters. done: completed steps. past: [FP8_HISTORY, tensors] amaxes
+ * of earlier steps; read only with delayed scaling. */
 void trainer_restore(trainer *t, int64_t done, rate_extent rate, const int32_t *past);
 
 /* Submits one step: gradients, then the update. Returns the mark of its completion. */
 mark trainer_step(trainer *t);
-/* Submits one half of a step. The reference sums gradients between the halves, outside the fabric. */
+/* Submits one half of a step. Between the halves, the check's reference sums gradients itself. */
 void trainer_gradients(trainer *t);
 mark trainer_update(trainer *t);
 
 /* Submits the stage's schedule (pipeline.c). */
 void pipeline_submit(trainer *t);
 /* Submits a bucket's reduction over ranks after its last contribution; listener: the trainer. gradient_tie submits the
- * sum of a tied embedding's two gradients; gradient_norm writes the norm over every logical parameter once, the clip
- * factor and the loss into the step's scalars (gradient.c). */
+ * sum of a tied embedding's two gradients; gradient_norm writes the norm over all parameters, the clip factor and the
+ * loss into the step's scalars (gradient.c). */
 void gradient_reduce(void *listener, bucket *b, queue *q);
 void gradient_tie(trainer *t);
 void gradient_norm(trainer *t);
-/* Submits the initial values. optimizer_update submits every bucket's update; returns the last mark (optimizer.c). */
+/* Submits the initial values. optimizer_update submits the update of all buckets and returns its mark (optimizer.c). */
 void optimizer_initialize(trainer *t);
 mark optimizer_update(trainer *t);
-/* Rounds the weights that are kept in FP8 anew, with the current scales. */
-void optimizer_encode(trainer *t);
-/* Sets the weights from the masters. */
+/* Rounds the masters of FP8 weights again, with the current scales. */
+void optimizer_round_fp8(trainer *t);
+/* Rounds all masters to weights. */
 void optimizer_restore(trainer *t);
 
 /* Sums of gradients (conservation.c). A gradient is summed over ranks up to three times: over the tensor ranks that all
  * hold it, over the shard ranks that hold its parts, over the ranks that hold the same part. Before and after each sum
- * a rank adds up what it has (signed_sums_op); for sums in every microbatch, in one microbatch of a step. */
+ * a rank adds up its values (signed_sums_op). A sum of every microbatch is checked in one microbatch of each step. */
 typedef enum { SUM_OF_HOLDERS, SUM_OF_PARTS, SUM_OF_COPIES, BUCKET_SUMS } bucket_sum;
 typedef enum { BEFORE_SUM, AFTER_SUM, SUM_MOMENTS } sum_moment;
 typedef struct {
     group *over;      /* NULL if there is no such sum */
-    bool scatters;    /* each rank gets its part of the sum; else each gets all of it */
+    bool scatters;    /* each rank gets its part of the sum; else all of it */
     bool in_fp32;     /* parts are added in FP32 in rank order and rounded once; else in the type, by NCCL */
     int64_t elements; /* elements of the sum on one rank */
     dtype type;
@@ -92,15 +92,14 @@ void conservation_open(trainer *t, arena *a);
 void conserve_before(trainer *t, queue *q, const bucket *b, bucket_sum which, tensor x);
 mark conserve_after(trainer *t, queue *q, const bucket *b, bucket_sum which, tensor x);
 /* Returns the microbatch of this step whose sums are checked. */
-int64_t conserved_microbatch(const trainer *t);
-/* Returns the number of a step's totals. trainer_totals reads them under the conditions of trainer_report; conserved_at
- * returns the place of a sum's totals, [SUM_SLICES, SLICE_TOTALS]. */
+int64_t checked_microbatch(const trainer *t);
+/* Returns the number of a step's totals. trainer_totals reads them under the conditions of trainer_report;
+ * conserved_offset returns the offset of a sum's totals, [SUM_SLICES, SLICE_TOTALS]. */
 int64_t trainer_totals_length(const trainer *t);
 void trainer_totals(const trainer *t, int64_t step, double *to);
-int64_t conserved_at(const trainer *t, const bucket *b, bucket_sum which, sum_moment when);
+int64_t conserved_offset(const trainer *t, const bucket *b, bucket_sum which, sum_moment when);
 /* Writes digests [buckets, BUCKET_DIGESTS] of the held weights, of their transposed copies, and of gathered weights
- * that are still there; 0 for what is absent; nothing if a rank is alone. Waits for them. Call it after the last
- * step. */
+ * that are still in a buffer (absent: 0); nothing if a rank is alone. Call it after the last step; it waits. */
 typedef enum { DIGEST_HELD, DIGEST_TRANSPOSED, DIGEST_GATHERED, BUCKET_DIGESTS } bucket_digest;
 void trainer_digest_weights(trainer *t, uint64_t *to);
 
@@ -110,8 +109,8 @@ void experts_close(trainer *t);
 void experts_begin(trainer *t);
 void experts_report(trainer *t, int64_t slot);
 /* Figures of a step, over all ranks. balance: balance loss, summed over layers, mean over sequences. chosen: choices
- * before dropping, in all layers; dropped: those of them dropped. least, most: choices of one expert of one layer.
- * variation: standard deviation over mean of the experts of all layers. */
+ * before dropping, in all layers; dropped: dropped choices. least, most, variation: smallest and largest number of
+ * choices that an expert of a layer received, and their standard deviation divided by their mean. */
 typedef struct {
     int experts; /* 0: the model has none */
     double balance, chosen, dropped, least, most, variation;
@@ -121,8 +120,8 @@ routed_report trainer_routed(const trainer *t, int64_t step);
  * * E]; valid until the next call. Only with experts. */
 const double *trainer_routed_figures(const trainer *t, int64_t step);
 
-/* FP8's amaxes, and the scales that follow (scales.c); without FP8 they do nothing. scales_reduce sets every tensor's
- * amax to that of all ranks. */
+/* FP8's amaxes and scales (scales.c); without FP8 they do nothing. scales_reduce sets every amax to the largest of all
+ * ranks. */
 void scales_open(trainer *t, arena *a);
 void scales_close(trainer *t);
 void scales_initialize(trainer *t);
@@ -130,7 +129,7 @@ void scales_initialize(trainer *t);
 void scales_restore(trainer *t, const int32_t *past);
 void scales_reduce(trainer *t);
 void scales_update(trainer *t, int64_t slot);
-/* Figures of a step, over all ranks, by kind of tensor: fractions of the values rounded to FP8, and the scales. */
+/* FP8 figures of a step by kind of tensor, over all ranks: fractions of all rounded values, and extreme scales. */
 typedef struct {
     int64_t tensors; /* 0: the case has no FP8 */
     double underflow[FP8_KINDS], saturated[FP8_KINDS], scale_least[FP8_KINDS], scale_most[FP8_KINDS];
@@ -139,8 +138,8 @@ fp8_report trainer_fp8(const trainer *t, int64_t step);
 /* Returns the scales of the next step (delayed scaling), [tensors, FP8_FACTORS]; valid until the next call. The caller
  * has waited for the last step. */
 const float *trainer_scales(const trainer *t);
-/* Replaces these scales, [tensors, FP8_FACTORS], and rounds the weights anew. */
-void trainer_give_scales(trainer *t, const float *all_factors);
+/* Replaces these scales, [tensors, FP8_FACTORS], and rounds the weights again. */
+void trainer_set_scales(trainer *t, const float *all_factors);
 
 /* Scalars of a step: loss, norm, learning rate (machine/op/args.h). The step must be among the last REPORT_SLOTS, and
  * the caller must have waited for its mark. */

@@ -268,7 +268,7 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *
 
 static float value_at(const void *x, cudaDataType type, size_t i)
 {
-    if (is_fp8(type)) return fp8_value(type == CUDA_R_8F_E4M3 ? E4M3 : E5M2, ((const uint8_t *)x)[i]);
+    if (is_fp8(type)) return fp8_widen(type == CUDA_R_8F_E4M3 ? E4M3 : E5M2, ((const uint8_t *)x)[i]);
     return type == CUDA_R_16BF ? bf16_widen(((const uint16_t *)x)[i]) : ((const float *)x)[i];
 }
 

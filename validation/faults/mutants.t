@@ -82,10 +82,10 @@ FP8_MUTANTS = [
      [("src/train/scales.c", 'queues_all_reduce(&t->queues, t->queues.gradient, "amax", &t->mesh->all, '
                              "fp8_of(t)->amax);", "(void)t;")]),
     ("weights are transposed before they are gathered", CHECK,
-     [("src/train/optimizer.c", "b->gathered = transpose_codes(t, b, gathered ? t->queues.gradient : "
+     [("src/train/optimizer.c", "b->gathered = transpose_weights(t, b, gathered ? t->queues.gradient : "
                                 "t->queues.compute);", "(void)gathered;"),
       ("src/train/optimizer.c", GATHERS,
-       "    if (tensor_present(&b->transposed)) transpose_codes(t, b, t->queues.compute);\n" + GATHERS)]),
+       "    if (tensor_present(&b->transposed)) transpose_weights(t, b, t->queues.compute);\n" + GATHERS)]),
 ]
 tap = Tap()
 

@@ -121,7 +121,8 @@ static void judge_sum(judging *j, const judged_sum *s)
     slice_totals *x = allocate(SUM_MOMENTS * n, sizeof *x, "comparing the sums of steps");
     for (int64_t i = 0; i < SUM_MOMENTS * s->slots; i++) {
         sum_moment when = (sum_moment)(i / s->slots);
-        memcpy(&x[i * SUM_SLICES], &j->k->total[i % s->slots * j->k->length + conserved_at(j->t, s->b, s->which, when)],
+        memcpy(&x[i * SUM_SLICES],
+               &j->k->total[i % s->slots * j->k->length + conserved_offset(j->t, s->b, s->which, when)],
                SUM_SLICES * sizeof *x);
     }
     world_reduce_group(s->sum.over, x->of, (s->sum.scatters ? 2 : 1) * n * SLICE_TOTALS, false);

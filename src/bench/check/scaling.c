@@ -67,7 +67,7 @@ scale_difference scaling_give(trainer *t, const double *scale)
         if (!(distance <= d.distance)) d.distance = distance, d.tensor = i;
         fp8_set_factors(all_factors + i * FP8_FACTORS, (float)scale[i]);
     }
-    trainer_give_scales(t, all_factors);
+    trainer_set_scales(t, all_factors);
     free(all_factors);
     free(amax);
     return d;

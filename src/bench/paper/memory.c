@@ -34,7 +34,7 @@ static int ranks_sharing(machine_kind kind, const host_load *load)
 double memory_outside_estimate(const mesh *m)
 {
     const group *const separate[] = { &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT], &m->context_reversed };
-    if (m->on == MESH_ON_CUDA) return DEVICE_OUTSIDE_BYTES;
+    if (m->connection == MESH_ON_CUDA) return DEVICE_OUTSIDE_BYTES;
     int communicators = m->all.size > 1 ? 2 : 0; /* of the world, and one for all that take turns */
     for (int i = 0; i < 3; i++) communicators += separate[i]->size > 1;
     for (int i = 0; i < LINKS; i++) communicators += m->link[i].size > 1;
@@ -48,14 +48,14 @@ bool memory_suffices(const mesh *m, const measure *r, machine_kind kind, const h
     if (m->takes_part && kind == MACHINE_CUDA) need += memory_outside_estimate(m);
     need *= ranks_sharing(kind, load);
     double have = available_bytes(kind), lack = have > 0.0 ? need - have : 0.0;
-    double worst[3] = { lack, need, m->on == MESH_ON_CUDA ? machine_device_of(kind).communicator_bytes : 0.0 };
+    double worst[3] = { lack, need, m->connection == MESH_ON_CUDA ? machine_device_of(kind).communicator_bytes : 0.0 };
     world_maximum(worst, 3);
     if (worst[0] <= 0.0) return true;
     int used =
         snprintf(skipped, REASON_LENGTH, "needs %.1f GB of memory on a %s of %d rank%s, %.1f GB more than is available",
                  worst[1] / 1e9, kind == MACHINE_HOST ? "node" : "device", ranks_sharing(kind, load),
                  plural(ranks_sharing(kind, load)), worst[0] / 1e9);
-    if (m->on == MESH_ON_CUDA)
+    if (m->connection == MESH_ON_CUDA)
         snprintf(skipped + used, REASON_LENGTH - (size_t)used, " in addition to communicators of %.1f GB a rank",
                  worst[2] / 1e9);
     return false;

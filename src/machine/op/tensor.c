@@ -117,7 +117,7 @@ double tensor_value(const tensor *t, int64_t i)
     case I32: return (double)((const int32_t *)t->data)[i];
     case U64: return (double)((const uint64_t *)t->data)[i];
     case E4M3:
-    case E5M2: return (double)fp8_value(t->type, ((const uint8_t *)t->data)[i]);
+    case E5M2: return (double)fp8_widen(t->type, ((const uint8_t *)t->data)[i]);
     default: FAIL("a tensor of no known format");
     }
 }

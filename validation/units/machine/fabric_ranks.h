@@ -110,7 +110,7 @@ static inline void value_set(dtype type, void *x, int64_t i, double value)
     case F64: ((double *)x)[i] = value; break;
     case I32: ((int32_t *)x)[i] = (int32_t)value; break;
     case E4M3:
-    case E5M2: ((uint8_t *)x)[i] = fp8_code(type, (float)value); break;
+    case E5M2: ((uint8_t *)x)[i] = fp8_round(type, (float)value); break;
     default: ((uint64_t *)x)[i] = (uint64_t)value;
     }
 }
@@ -123,7 +123,7 @@ static inline double value_at(dtype type, const void *x, int64_t i)
     case F64: return ((const double *)x)[i];
     case I32: return ((const int32_t *)x)[i];
     case E4M3:
-    case E5M2: return (double)fp8_value(type, ((const uint8_t *)x)[i]);
+    case E5M2: return (double)fp8_widen(type, ((const uint8_t *)x)[i]);
     default: return (double)((const uint64_t *)x)[i];
     }
 }

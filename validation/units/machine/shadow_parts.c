@@ -162,7 +162,7 @@ static tensor numbers(dtype type, int dims, int64_t a, int64_t b, int64_t c, int
         if (type == F64) ((double *)r.data)[i] = 0.5;
         if (type == I32) ((int32_t *)r.data)[i] = (int32_t)(i * 7 % VOCABULARY);
         if (type == U64) ((uint64_t *)r.data)[i] = i;
-        if (type == E4M3 || type == E5M2) ((uint8_t *)r.data)[i] = fp8_code(type, x);
+        if (type == E4M3 || type == E5M2) ((uint8_t *)r.data)[i] = fp8_round(type, x);
     }
     return r;
 }

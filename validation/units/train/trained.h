@@ -224,7 +224,7 @@ static inline void halve_scales(const trained *r, trainer *t)
     if (!all_factors) FAIL("no memory for the scales of a test model");
     for (int64_t i = 0; i < r->tensors; i++)
         fp8_set_factors(all_factors + i * FP8_FACTORS, own[i * FP8_FACTORS + FP8_SCALE] / 2.0f);
-    trainer_give_scales(t, all_factors);
+    trainer_set_scales(t, all_factors);
     free(all_factors);
 }
 

@@ -28,7 +28,7 @@ static __device__ double value_at(const tensor &t, int64_t i)
     case F64: return static_cast<double *>(t.data)[i];
     case I32: return (double)static_cast<int32_t *>(t.data)[i];
     case E4M3:
-    case E5M2: return (double)fp8_value(t.type, static_cast<uint8_t *>(t.data)[i]);
+    case E5M2: return (double)fp8_widen(t.type, static_cast<uint8_t *>(t.data)[i]);
     default: return (double)static_cast<uint64_t *>(t.data)[i];
     }
 }
@@ -41,7 +41,7 @@ static __device__ void value_set(const tensor &t, int64_t i, double value)
     case F64: static_cast<double *>(t.data)[i] = value; break;
     case I32: static_cast<int32_t *>(t.data)[i] = (int32_t)value; break;
     case E4M3:
-    case E5M2: static_cast<uint8_t *>(t.data)[i] = fp8_code(t.type, (float)value); break;
+    case E5M2: static_cast<uint8_t *>(t.data)[i] = fp8_round(t.type, (float)value); break;
     default: static_cast<uint64_t *>(t.data)[i] = (uint64_t)value; break;
     }
 }
@@ -76,7 +76,7 @@ static pack<uint32_t> pattern_of(dtype type, double value)
     else if (type == BF16) bits = (uint64_t)bf16_round(narrow_value) * 0x1000100010001u;
     else if (type == I32) bits = (uint64_t)(uint32_t)(int32_t)value * 0x100000001u;
     else if (type == U64) bits = (uint64_t)value;
-    else if (type == E4M3 || type == E5M2) bits = fp8_code(type, narrow_value) * 0x101010101010101u;
+    else if (type == E4M3 || type == E5M2) bits = fp8_round(type, narrow_value) * 0x101010101010101u;
     else memcpy(&bits, &value, sizeof bits);
     return { { (uint32_t)bits, (uint32_t)(bits >> 32), (uint32_t)bits, (uint32_t)(bits >> 32) } };
 }

@@ -91,7 +91,7 @@ void host_transpose(const op *o, void *scratch)
 /* Stores the amaxes in the amax_history and replaces them by its maxima. Calibration is step -1 and has entry 0. */
 static void update_history(int32_t *amax, int64_t n, int32_t *amax_history, const double *scalars)
 {
-    int64_t at = ((int64_t)within(scalars[SCALAR_STEP], -1.0, 0x1p53) + 1) % FP8_HISTORY;
+    int64_t at = ((int64_t)clamp_number(scalars[SCALAR_STEP], -1.0, 0x1p53) + 1) % FP8_HISTORY;
     memcpy(amax_history + at * n, amax, (size_t)n * sizeof *amax);
     for (int64_t step = 0; step < FP8_HISTORY; step++)
         for (int64_t i = 0; i < n; i++)

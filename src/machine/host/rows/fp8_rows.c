@@ -26,7 +26,7 @@ static inline __attribute__((always_inline)) fp8_statistics quantize(dtype type,
 #pragma omp simd reduction(max : amax) reduction(+ : underflows, saturations)
     for (int64_t i = 0; i < n; i++) {
         float scaled = x[i] * scale;
-        uint32_t value = fp8_code(type, scaled);
+        uint32_t value = fp8_round(type, scaled);
         int32_t bits = amax_bits(x[i]);
         amax = bits > amax ? bits : amax;
         underflows += (value & 0x7Fu) == 0 && bits != 0;
@@ -55,7 +55,7 @@ fp8_statistics fp8_amax_only(const float *x, int64_t n)
 static inline __attribute__((always_inline)) void dequantize_f32(dtype type, float *restrict to,
                                                                  const uint8_t *restrict values, float scale, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) to[i] = fp8_value(type, values[i]) / scale;
+    for (int64_t i = 0; i < n; i++) to[i] = fp8_widen(type, values[i]) / scale;
 }
 
 void fp8_dequantize_f32(dtype type, float *restrict to, const uint8_t *restrict values, float scale, int64_t n)
@@ -67,7 +67,7 @@ void fp8_dequantize_f32(dtype type, float *restrict to, const uint8_t *restrict 
 static inline __attribute__((always_inline)) void
 dequantize_bf16(dtype type, uint16_t *restrict to, const uint8_t *restrict values, float inverse_scale, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) to[i] = (uint16_t)(float_bits(fp8_value(type, values[i]) * inverse_scale) >> 16);
+    for (int64_t i = 0; i < n; i++) to[i] = (uint16_t)(float_bits(fp8_widen(type, values[i]) * inverse_scale) >> 16);
 }
 
 void fp8_dequantize_bf16(dtype type, uint16_t *restrict to, const uint8_t *restrict values, float scale, int64_t n)

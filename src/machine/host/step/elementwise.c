@@ -10,10 +10,10 @@ static void value_set(const tensor *t, int64_t i, double value)
     case F32: ((float *)t->data)[i] = (float)value; break;
     case BF16: ((uint16_t *)t->data)[i] = bf16_round((float)value); break;
     case F64: ((double *)t->data)[i] = value; break;
-    case I32: ((int32_t *)t->data)[i] = (int32_t)within(value, INT32_MIN, INT32_MAX); break;
-    case U64: ((uint64_t *)t->data)[i] = (uint64_t)within(value, 0.0, 0x1.fffffffffffffp63); break;
+    case I32: ((int32_t *)t->data)[i] = (int32_t)clamp_number(value, INT32_MIN, INT32_MAX); break;
+    case U64: ((uint64_t *)t->data)[i] = (uint64_t)clamp_number(value, 0.0, 0x1.fffffffffffffp63); break;
     case E4M3:
-    case E5M2: ((uint8_t *)t->data)[i] = fp8_code(t->type, (float)value); break;
+    case E5M2: ((uint8_t *)t->data)[i] = fp8_round(t->type, (float)value); break;
     default: FAIL("a tensor of no known format");
     }
 }

@@ -18,7 +18,7 @@ void host_step_begin(const op *o, void *scratch)
     double *scalar = o->operand[0].tensor.data;
     const step_begin_args *a = &o->args.step_begin;
     scalar[SCALAR_STEP] += 1;
-    scalar[SCALAR_LEARNING_RATE] = learning_rate(a, (int64_t)within(scalar[SCALAR_STEP], -1.0, 0x1p53));
+    scalar[SCALAR_LEARNING_RATE] = learning_rate(a, (int64_t)clamp_number(scalar[SCALAR_STEP], -1.0, 0x1p53));
     scalar[SCALAR_CORRECTION1] = 1 / (1 - pow((double)a->beta1, scalar[SCALAR_STEP] + 1));
     scalar[SCALAR_CORRECTION2] = 1 / (1 - pow((double)a->beta2, scalar[SCALAR_STEP] + 1));
 }

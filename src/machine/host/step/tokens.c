@@ -65,7 +65,7 @@ void host_tokens(const op *o, void *scratch)
     const tokens_args *a = &o->args.tokens;
     int64_t samples = tokens->dim[1];
     for (int64_t b = 0; b < samples; b++) {
-        sample_tokens s = { a, fnv1a("tokens"), (uint32_t)within(scalar[SCALAR_STEP], 0.0, UINT32_MAX),
+        sample_tokens s = { a, fnv1a("tokens"), (uint32_t)clamp_number(scalar[SCALAR_STEP], 0.0, UINT32_MAX),
                             (uint32_t)(a->first_sample + b), tokens->dim[0] };
         kinds[a->kind](&s, (int32_t *)tokens->data + b, (int32_t *)labels->data + b, samples);
     }

@@ -49,7 +49,7 @@ static inline double element(const tensor *t, int64_t i)
     case F64: return ((const double *)t->data)[at];
     case I32: return ((const int32_t *)t->data)[at];
     case E4M3:
-    case E5M2: return (double)fp8_value(t->type, ((const uint8_t *)t->data)[at]);
+    case E5M2: return (double)fp8_widen(t->type, ((const uint8_t *)t->data)[at]);
     default: return (double)((const uint64_t *)t->data)[at];
     }
 }
@@ -63,7 +63,7 @@ static inline void element_set(const tensor *t, int64_t i, double value)
     case F64: ((double *)t->data)[at] = value; break;
     case I32: ((int32_t *)t->data)[at] = (int32_t)value; break;
     case E4M3:
-    case E5M2: ((uint8_t *)t->data)[at] = fp8_code(t->type, (float)value); break;
+    case E5M2: ((uint8_t *)t->data)[at] = fp8_round(t->type, (float)value); break;
     default: ((uint64_t *)t->data)[at] = (uint64_t)value; break;
     }
 }

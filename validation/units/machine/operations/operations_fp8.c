@@ -49,7 +49,7 @@ static expected expected_of(const quantizing *s, const sample *x, dtype type, fl
     for (int64_t i = 0; i < x->elements; i++) {
         int64_t row = i / s->n, column = i % s->n;
         float value = (float)element(&x->t, i), scaled = value * scale;
-        uint8_t code = fp8_code(type, scaled);
+        uint8_t code = fp8_round(type, scaled);
         e.codes[i] = code;
         e.transposed[(row % groups * s->n + column) * rows + row / groups] = code;
         if (amax_bits(value) > e.amax) e.amax = amax_bits(value);
