@@ -13,7 +13,7 @@ void context_attention_open(context_attention *x, const queues *l, group *const 
     narrow = narrow && kv.type != F32;
     x->kv = tensor_taken(a, ACTIVATIONS, whole);
     x->d_kv = tensor_taken(a, ACTIVATIONS, wide);
-    if (narrow) x->d_sent = tensor_taken(a, ACTIVATIONS, whole);
+    if (narrow) x->d_rounded = tensor_taken(a, ACTIVATIONS, whole);
     x->d_parts = tensor_taken(a, ACTIVATIONS, narrow ? whole : wide);
 }
 
@@ -37,10 +37,10 @@ static tensor piece_statistics(tensor lse, int i)
 }
 
 /* Returns what the queries of a piece see: all keys up to its own end. */
-static tensor seen(const context_attention *x, int i, tensor kv)
+static tensor visible(const context_attention *x, int i, tensor kv)
 {
-    int64_t halves = kv.dim[0] / 2, pieces = halves / x->ranks[i]->size;
-    return tensor_slice(kv, 0, 0, i * halves + (x->ranks[i]->rank + 1) * pieces);
+    int64_t half_length = kv.dim[0] / 2, piece_length = half_length / x->ranks[i]->size;
+    return tensor_slice(kv, 0, 0, i * half_length + (x->ranks[i]->rank + 1) * piece_length);
 }
 
 static tensor keys(tensor kv) { return tensor_slice(kv, 2, 0, kv.dim[2] / 2); }
@@ -55,8 +55,8 @@ void context_attention_gather(context_attention *x, tensor kv)
         submit(l->compute, "keys_values",
                copy_op(tensor_slice(whole, 0, g->rank * own.dim[0], own.dim[0]), WRITE, own));
         queue_follow(l->context, l->compute);
-        x->there[i] = submit(l->context, "keys_values", all_gather_op(x->ranks[i], whole, tensor_none()));
-        queues_wait_unless_overlap(l, x->there[i]);
+        x->arrived[i] = submit(l->context, "keys_values", all_gather_op(x->ranks[i], whole, tensor_none()));
+        queues_wait_unless_overlap(l, x->arrived[i]);
     }
 }
 
@@ -97,14 +97,14 @@ static void backward_call(const context_attention *x, attention_operands o, acce
 static attention_operands of_piece(const context_attention *x, int i, const attention_operands *o)
 {
     attention_operands p = { .q = half(o->q, i),
-                             .kv = seen(x, i, x->kv),
+                             .kv = visible(x, i, x->kv),
                              .out = half(o->out, i),
                              .lse = piece_statistics(o->lse, i),
                              .scale = o->scale };
     if (!tensor_present(&o->dq)) return p;
     p.d_out = half(o->d_out, i);
     p.dq = half(o->dq, i);
-    p.d_kv = seen(x, i, x->d_kv);
+    p.d_kv = visible(x, i, x->d_kv);
     return p;
 }
 
@@ -112,7 +112,7 @@ void context_attention_forward(const context_attention *x, const attention_opera
 {
     if (is_alone(x)) forward_call(x, *o);
     for (int i = 0; i < PIECES && !is_alone(x); i++) {
-        queue_wait(x->queues.compute, x->there[i]);
+        queue_wait(x->queues.compute, x->arrived[i]);
         forward_call(x, of_piece(x, i, o));
     }
 }
@@ -122,8 +122,8 @@ static mark sum_over_ranks(const context_attention *x, int i, tensor d_kv)
 {
     const queues *l = &x->queues;
     scattered_sum sum = { half(x->d_kv, i), half(x->d_parts, i), half(d_kv, i) };
-    if (tensor_present(&x->d_sent)) {
-        sum.partial = half(x->d_sent, i);
+    if (tensor_present(&x->d_rounded)) {
+        sum.partial = half(x->d_rounded, i);
         submit(l->compute, "d_keys_values", copy_op(sum.partial, WRITE, half(x->d_kv, i)));
     }
     return queues_scatter_sum(l, l->context, "d_keys_values", x->ranks[i], sum);
@@ -134,11 +134,11 @@ static attention_operands of_all_pieces(const context_attention *x, int i, const
 {
     int64_t n = o->q.dim[0] / PIECES / x->imitated, begin = i * n;
     attention_operands p = *o;
-    tensor *queries[] = { &p.q, &p.out, &p.d_out, &p.dq }, *seen_keys[] = { &p.kv, &p.d_kv };
+    tensor *queries[] = { &p.q, &p.out, &p.d_out, &p.dq }, *keys_values[] = { &p.kv, &p.d_kv };
     p.d_kv = x->d_kv;
     p.lse = tensor_slice(o->lse, 2, begin, n);
     for (int k = 0; k < 4; k++) *queries[k] = tensor_slice(*queries[k], 0, begin, n);
-    for (int k = 0; k < 2; k++) *seen_keys[k] = tensor_slice(*seen_keys[k], 0, 0, begin + n);
+    for (int k = 0; k < 2; k++) *keys_values[k] = tensor_slice(*keys_values[k], 0, 0, begin + n);
     return p;
 }
 
@@ -169,7 +169,7 @@ void context_attention_backward(const context_attention *x, const attention_oper
         else backward_call(x, *o, WRITE);
         return;
     }
-    for (int i = 0; i < PIECES; i++) queue_wait(q, x->there[i]);
+    for (int i = 0; i < PIECES; i++) queue_wait(q, x->arrived[i]);
     queue_wait(q, x->cleared);
     backward_call(x, of_piece(x, 1, o), WRITE);
     sum_over_ranks(x, 1, o->d_kv);

@@ -15,13 +15,13 @@ enum { PIECES = 2 };
 /* State of attention. s: local positions, S = C s; kv_heads of this tensor rank. */
 typedef struct {
     queues queues;
-    group *ranks[PIECES];   /* context ranks, and reversed */
-    tensor kv;              /* [S, b, 2 kv_heads, d]: keys, then values */
-    mark there[PIECES];     /* arrival of each half of kv */
-    tensor d_kv;            /* as kv, F32: their gradients from this rank's queries */
-    mark cleared;           /* when its second half is zero, because these queries do not see its end */
-    tensor d_sent, d_parts; /* as kv: rounded, absent if they travel in FP32; of own pieces from all ranks */
-    int imitated; /* ranks whose sums of d_kv one rank imitates; 0: none. d_parts: [halves, ranks, half of kv] */
+    group *ranks[PIECES];      /* context ranks, and reversed */
+    tensor kv;                 /* [S, b, 2 kv_heads, d]: keys, then values */
+    mark arrived[PIECES];      /* arrival of each half of kv */
+    tensor d_kv;               /* as kv, F32: their gradients from this rank's queries */
+    mark cleared;              /* when its second half is zero, because attention does not write all of it */
+    tensor d_rounded, d_parts; /* as kv: d_kv in BF16, absent if sent in FP32; own pieces from all ranks */
+    int imitated; /* ranks whose sums of d_kv one rank imitates; 0: none. d_parts is then [PIECES, ranks, half of kv] */
 } context_attention;
 
 /* Takes memory for keys and values kv [s, b, 2 kv_heads, d], whose data is ignored. narrow: their gradients travel in

@@ -6,15 +6,15 @@
 
 tensor heads_shape(const rank_extents *n)
 {
-    return tensor_3d(NULL, n->type, n->positions, n->rows, n->heads * n->head_dim);
+    return tensor_3d(NULL, n->type, n->positions, n->batch, n->heads * n->head_dim);
 }
 
 tensor fused_heads_shape(const rank_extents *n)
 {
-    return tensor_3d(NULL, n->type, n->positions, n->rows, (n->heads + 2 * n->kv_heads) * n->head_dim);
+    return tensor_3d(NULL, n->type, n->positions, n->batch, (n->heads + 2 * n->kv_heads) * n->head_dim);
 }
 
-tensor head_statistics_shape(const rank_extents *n) { return tensor_3d(NULL, F32, n->rows, n->heads, n->positions); }
+tensor head_statistics_shape(const rank_extents *n) { return tensor_3d(NULL, F32, n->batch, n->heads, n->positions); }
 
 /* Returns [s, b, heads d] as [s, b, heads, d]. */
 static tensor by_heads(const step_call *c, tensor x)
@@ -47,7 +47,7 @@ static int64_t rotated_width(const model_shape *m) { return (int64_t)((double)m-
 
 enum { SCALING_FACTOR = 8, SCALING_LOW = 1, SCALING_HIGH = 4, SCALING_CONTEXT = 8192 };
 
-static double scaled(double f)
+static double scaled_frequency(double f)
 {
     double turns = SCALING_CONTEXT * f / (2.0 * 3.14159265358979323846); /* turns over the old context */
     double t = (turns - SCALING_LOW) / (SCALING_HIGH - SCALING_LOW);
@@ -62,7 +62,7 @@ static void write_rotations(const model_shape *m, zigzag positions, float *table
     int64_t width = rotated_width(m), half = width / 2;
     for (int64_t i = 0; i < half; i++) {
         double f = pow(m->rope_base, -2.0 * (double)i / (double)width);
-        if (m->rope_scaling) f = scaled(f);
+        if (m->rope_scaling) f = scaled_frequency(f);
         for (int64_t p = 0; p < positions.length; p++) {
             float *pair = table + (p * half + i) * 2;
             double angle = (double)zigzag_position(&positions, p) * f;
@@ -105,7 +105,7 @@ static void open_attention(workspace *w, arena *a)
 {
     const rank_extents *n = &w->extents;
     bool narrow = w->given->context_gradients == CONTEXT_GRADIENTS_BF16;
-    tensor kv = tensor_4d(NULL, n->type, n->positions, n->rows, 2 * n->kv_heads, n->head_dim);
+    tensor kv = tensor_4d(NULL, n->type, n->positions, n->batch, 2 * n->kv_heads, n->head_dim);
     context_attention_open(&w->attention, &w->queues, w->context, kv, narrow, a);
     if (w->given->imitated.context) context_attention_imitate(&w->attention, w->given->imitated.context, kv, narrow, a);
 }
@@ -130,9 +130,9 @@ static void forward(step_call *c)
 /* If forward ran again, keys and values are already gathered. */
 static void before_backward(step_call *c)
 {
-    bool there = c->work->again >> (c->step - c->work->family->layer.step) & 1u;
+    bool already_gathered = c->work->again >> (c->step - c->work->family->layer.step) & 1u;
     context_attention_clear(&c->work->attention);
-    if (!there) context_attention_gather(&c->work->attention, views(c, step_read(c, 0)).kv);
+    if (!already_gathered) context_attention_gather(&c->work->attention, views(c, step_read(c, 0)).kv);
 }
 
 static void backward(step_call *c)

@@ -35,8 +35,8 @@ static void open_states(network_ends *e, const chunk_extent *chunk, int64_t live
     e->states = ends_in_flight(e->work->given, chunk, live);
     e->state = allocate(e->states, sizeof *e->state, "the microbatches in flight");
     for (int64_t m = 0; m < e->states; m++) {
-        e->state[m].tokens = tensor_taken(a, BATCH, tensor_2d(NULL, I32, n->positions, n->rows));
-        e->state[m].labels = tensor_taken(a, BATCH, tensor_2d(NULL, I32, n->positions, n->rows));
+        e->state[m].tokens = tensor_taken(a, BATCH, tensor_2d(NULL, I32, n->positions, n->batch));
+        e->state[m].labels = tensor_taken(a, BATCH, tensor_2d(NULL, I32, n->positions, n->batch));
         if (chunk->has_loss) open_head(&e->state[m], e->work, chunk, a);
     }
 }
@@ -50,17 +50,16 @@ void ends_open(network_ends *e, workspace *w, const chunk_extent *chunk, const s
     for (int i = 0; i < w->given->layout.chunks_per_stage; i++)
         if (chunk[i].has_embedding || chunk[i].has_loss) open_states(e, &chunk[i], schedule_live_chunk(order, i), a);
     if (!(places & AT_LOSS)) return;
-    e->loss_part = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, F32, n->positions, n->rows, 3));
+    e->loss_part = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, F32, n->positions, n->batch, 3));
     if (w->tensor.imitated) ranks = w->tensor.imitated;
-    if (ranks > 1) e->loss_parts = tensor_taken(a, ACTIVATIONS, tensor_4d(NULL, F32, ranks, n->positions, n->rows, 3));
+    if (ranks > 1) e->loss_parts = tensor_taken(a, ACTIVATIONS, tensor_4d(NULL, F32, ranks, n->positions, n->batch, 3));
 }
 
 void ends_close(network_ends *e) { free(e->state); }
 
 /* ---- batch and embedding ---- */
 
-/* Returns the place of this context rank's positions. */
-static position_args place_of(const network_ends *e)
+static position_args local_positions(const network_ends *e)
 {
     zigzag z = zigzag_of(e->work->context[0], e->work->given->model.sequence);
     return (position_args){ z.first, z.skip };
@@ -75,7 +74,7 @@ void batch_make(network_ends *e, int64_t microbatch, int64_t first_sample, tenso
                          .seed = c->seed,
                          .vocabulary = (uint32_t)c->model.vocabulary,
                          .first_sample = first_sample,
-                         .place = place_of(e) };
+                         .place = local_positions(e) };
     origin before = origin_phase(e->work->queues.machine, PHASE_BATCH);
     submit(compute(e), "tokens", tokens_op(scalars, m->tokens, m->labels, &args));
     origin_restore(e->work->queues.machine, before);
@@ -86,14 +85,14 @@ void embed_forward(network_ends *e, int64_t microbatch, tensor x)
     workspace *w = e->work;
     int table = table_row(e), positions = positions_row(e);
     bool alone = w->tensor.ranks->size == 1;
-    tensor weight = weight_borrow(w->params, table, 1, USE_FORWARD, compute(e)), added = tensor_none();
-    if (positions >= 0) added = weight_borrow(w->params, positions, 1, USE_FORWARD, compute(e));
+    tensor weight = weight_borrow(w->params, table, 1, USE_FORWARD, compute(e)), position_rows = tensor_none();
+    if (positions >= 0) position_rows = weight_borrow(w->params, positions, 1, USE_FORWARD, compute(e));
     submit(compute(e), "embedding",
            embedding_forward_op((embedding_forward_operands){ .tokens = state_of(e, microbatch)->tokens,
                                                               .table = weight,
                                                               .out = alone ? x : w->partial,
-                                                              .positions = added },
-                                (embedding_args){ w->params->row[table].part.first_row, place_of(e) }));
+                                                              .positions = position_rows },
+                                (embedding_args){ w->params->row[table].part.first_row, local_positions(e) }));
     weight_return(w->params, table, 1, USE_FORWARD, compute(e));
     if (positions >= 0) weight_return(w->params, positions, 1, USE_FORWARD, compute(e));
     if (!alone) sequence_scatter(&w->tensor, "embedding", workspace_sum(w, x));
@@ -103,13 +102,13 @@ void embed_forward(network_ends *e, int64_t microbatch, tensor x)
 static void positions_gradient(const network_ends *e, int row, tensor d)
 {
     param_table *t = e->work->params;
-    int64_t s = d.dim[0], part = e->work->extents.part, begin = e->work->tensor.ranks->rank * part, end = begin + part;
-    access_mode how = param_contribute(t, row, 1, compute(e));
+    int64_t s = d.dim[0], n = e->work->extents.own_positions, begin = e->work->tensor.ranks->rank * n, end = begin + n;
+    access_mode access = param_contribute(t, row, 1, compute(e));
     tensor gradient = param_gradient(t, row, 1);
-    if (how == WRITE) submit(compute(e), "positions_gradient", fill_op(gradient, 0.0));
+    if (access == WRITE) submit(compute(e), "positions_gradient", fill_op(gradient, 0.0));
     for (int64_t at = begin, until; at < end; at = until) {
         until = at < s / 2 && s / 2 < end ? s / 2 : end;
-        tensor rows = tensor_slice(gradient, 0, position_of(place_of(e), at, s), until - at);
+        tensor rows = tensor_slice(gradient, 0, position_of(local_positions(e), at, s), until - at);
         submit(compute(e), "positions_gradient", column_sums_op(tensor_slice(d, 0, at, until - at), rows, UPDATE));
     }
     param_contributed(t, row, 1, compute(e));
@@ -121,9 +120,9 @@ void embed_backward(network_ends *e, int64_t microbatch, tensor dx)
     int table = table_row(e), positions = positions_row(e);
     workspace_await(w, w->queues.tensor, w->d_gathered);
     tensor d = sequence_gather(&w->tensor, "d_embedding", dx, w->d_gathered);
-    access_mode how = param_contribute(w->params, table, 1, compute(e));
+    access_mode access = param_contribute(w->params, table, 1, compute(e));
     submit(compute(e), "embedding_gradient",
-           embedding_backward_op(state_of(e, microbatch)->tokens, d, param_gradient(w->params, table, 1), how,
+           embedding_backward_op(state_of(e, microbatch)->tokens, d, param_gradient(w->params, table, 1), access,
                                  w->params->row[table].part.first_row));
     param_contributed(w->params, table, 1, compute(e));
     if (positions >= 0) positions_gradient(e, positions, d);

@@ -48,10 +48,10 @@ static void send_tokens(step_call *c)
 
 static void send_tokens_backward(step_call *c)
 {
-    tensor d_rows = step_d_made(c, 0), back = exchange_buffer(c, d_rows);
-    exchange(c, c->step->backward_name, back, d_rows);
+    tensor d_rows = step_d_made(c, 0), returned = exchange_buffer(c, d_rows);
+    exchange(c, c->step->backward_name, returned, d_rows);
     submit(c->work->queues.compute, c->step->backward_name,
-           unpermute_forward_op(tensor_rows(step_d_read(c, TOKENS)), tensor_rows(back), tensor_none(),
+           unpermute_forward_op(tensor_rows(step_d_read(c, TOKENS)), tensor_rows(returned), tensor_none(),
                                 step_read(c, DISPATCH_PLACES)));
 }
 
@@ -63,7 +63,7 @@ enum { EXPERT_ROWS, COMBINE_WEIGHTS, COMBINE_PLACES, COMBINE_SOURCES };
 
 static void combine(step_call *c)
 {
-    queue_wait(c->work->queues.compute, c->work->experts.counted);
+    queue_wait(c->work->queues.compute, c->work->experts.statistics_summed);
     submit(c->work->queues.compute, c->step->name,
            unpermute_forward_op(tensor_rows(step_made(c, 0)), tensor_rows(step_read(c, EXPERT_ROWS)),
                                 step_read(c, COMBINE_WEIGHTS), step_read(c, COMBINE_PLACES)));
@@ -97,7 +97,7 @@ static tensor by_expert(tensor x)
 }
 
 /* Returns the table rows that the step names, for all own experts: adjacent matrices. */
-static param_rows of_all(const step_call *c)
+static param_rows all_matrices(const step_call *c)
 {
     param_rows rows = c->step->weight;
     return (param_rows){ rows.first, rows.count * c->work->experts.args.local };
@@ -117,7 +117,7 @@ static const char *name_of(const step_call *c, weight_use use)
 /* Borrows the matrices of all own experts: [own, k, n]. */
 static tensor matrices(const step_call *c, weight_use use)
 {
-    tensor w = fp8_weight(c, of_all(c), use);
+    tensor w = fp8_weight(c, all_matrices(c), use);
     if (w.dims == 2) w = by_matrix(c, w);
     return use == USE_FORWARD ? tensor_transposed(w) : w;
 }
@@ -126,7 +126,7 @@ static void multiply(step_call *c, weight_use use, tensor y, tensor x)
 {
     submit(c->work->queues.compute, name_of(c, use),
            grouped_matmul_op(by_expert(y), WRITE, by_expert(x), matrices(c, use)));
-    step_return(c, of_all(c), use);
+    step_return(c, all_matrices(c), use);
 }
 
 static void multiply_imitated(step_call *c, weight_use use, tensor y, tensor x)
@@ -138,24 +138,24 @@ static void multiply_imitated(step_call *c, weight_use use, tensor y, tensor x)
                            .runs = step_runs(c, use, x.dim[2]),
                            .sum = { .partial = e->partial, .parts = e->parts, .out = y } };
     imitation_multiply(&e->tensor, name_of(c, use), p);
-    step_return(c, of_all(c), use);
+    step_return(c, all_matrices(c), use);
 }
 
 /* dW (+)= dy^T x */
 static void weight_gradients(step_call *c, tensor x, tensor dy)
 {
     workspace *w = c->work;
-    contribution to = step_contribute(c, of_all(c), w->queues.weight);
+    contribution to = step_contribute(c, all_matrices(c), w->queues.weight);
     queue_follow(w->queues.weight, w->queues.compute);
     factors f = fp8_factors(c, x, dy, (factors){ tensor_transposed(by_expert(dy)), by_expert(x) });
     mark done = submit(w->queues.weight, c->step->gradient_name,
                        grouped_matmul_op(by_matrix(c, to.gradient), to.access, f.a, f.b));
-    workspace_lend(w, f.b, done);
-    workspace_lend(w, f.a, done);
-    step_contributed(c, of_all(c), w->queues.weight);
+    workspace_protect(w, f.b, done);
+    workspace_protect(w, f.a, done);
+    step_contributed(c, all_matrices(c), w->queues.weight);
 }
 
-/* Gathers the rows of all tensor ranks, for that queue. */
+/* Gathers the rows of all tensor ranks for operations of that queue. */
 static tensor gathered(step_call *c, const char *name, tensor part, tensor whole, queue *reader)
 {
     workspace *w = c->work;
@@ -220,15 +220,15 @@ const step_kind expert_column_product = {
 
 static void row_part_forward(step_call *c)
 {
-    tensor back = step_made(c, 0), made = exchange_buffer(c, back);
-    multiply_sum(c, USE_FORWARD, part_of(c, made), fp8_input(c, c->step));
-    exchange(c, c->step->name, back, made);
+    tensor returned = step_made(c, 0), product = exchange_buffer(c, returned);
+    multiply_sum(c, USE_FORWARD, part_of(c, product), fp8_input(c, c->step));
+    exchange(c, c->step->name, returned, product);
 }
 
 static void row_part_backward(step_call *c)
 {
-    tensor d_back = step_d_made(c, 0), d_made = exchange_buffer(c, d_back), values = part_of(c, d_made);
-    exchange(c, c->step->backward_name, d_made, d_back);
+    tensor d_returned = step_d_made(c, 0), d_product = exchange_buffer(c, d_returned), values = part_of(c, d_product);
+    exchange(c, c->step->backward_name, d_product, d_returned);
     workspace *w = c->work;
     fp8_encode_gradient(c, values);
     tensor dy = gathered(c, c->step->backward_name, fp8_gradient(c, values), w->experts.d_gathered, w->queues.compute);

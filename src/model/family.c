@@ -25,7 +25,7 @@ static void add_experts(rank_extents *n, const bench_case *c)
     n->expert_ranks = c->layout.expert * n->expert_parts;
     n->capacity_groups = (int64_t)c->capacity_groups.tensor * c->capacity_groups.context;
     if (n->capacity_groups == 0) n->capacity_groups = 1;
-    n->expert_rows = n->capacity_groups * capacity_of(c, n->part * n->rows / n->capacity_groups);
+    n->expert_rows = n->capacity_groups * capacity_of(c, n->own_positions * n->batch / n->capacity_groups);
 }
 
 rank_extents rank_extents_of(const bench_case *c, const mesh *m)
@@ -34,8 +34,8 @@ rank_extents rank_extents_of(const bench_case *c, const mesh *m)
     int64_t tensor_ranks = m->layout.degree[AXIS_TENSOR], positions = x->sequence / m->layout.degree[AXIS_CONTEXT];
     rank_extents n = { .type = kept_type(storage_of(c).activation),
                        .positions = positions,
-                       .part = positions / tensor_ranks,
-                       .rows = c->microbatch,
+                       .own_positions = positions / tensor_ranks,
+                       .batch = c->microbatch,
                        .hidden = x->hidden,
                        .head_dim = x->head_dim,
                        .heads = x->heads / tensor_ranks,

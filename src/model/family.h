@@ -9,22 +9,22 @@
 typedef struct {
     dtype type;                               /* type of activations */
     int64_t positions;                        /* s: positions on a context rank */
-    int64_t part;                             /* s/T: positions on a tensor rank */
-    int64_t rows;                             /* b: microbatch */
-    int64_t hidden, head_dim;                 /* h, d: whole */
+    int64_t own_positions;                    /* s/T: positions on a tensor rank */
+    int64_t batch;                            /* b: sequences of a microbatch */
+    int64_t hidden, head_dim;                 /* h, d: not split */
     int64_t heads, kv_heads, ffn, vocabulary; /* on a tensor rank; the vocabulary is padded */
     int64_t tensor_ranks;                     /* T */
     int64_t experts, expert_ranks;            /* E: experts of a layer; EP: ranks that share them */
-    int64_t expert_parts;                 /* expert ranks that this one stands for, part after part; 1: only itself */
-    int64_t capacity_groups, expert_rows; /* groups of competing tokens; C: rows of all groups for an expert */
+    int64_t expert_parts;                     /* expert ranks that this rank imitates, one after another; 1: none */
+    int64_t capacity_groups, expert_rows;     /* groups of competing tokens; C: rows of all groups for an expert */
 } rank_extents;
 rank_extents rank_extents_of(const bench_case *c, const mesh *m);
 
-/* A kind of step: computes with the operands that a step names; forward reads and makes them. Its other data is in the
- * workspace (model/step_call.h), where `open`, called once, takes and fills it; NULL: none. */
+/* A kind of step: functions that read and make the operands that a step names. `open`, called once, takes and fills its
+ * memory in the workspace (model/step_call.h); NULL: it needs none. */
 struct step_call;
 struct workspace;
-/* Whether the first operand is multiplied with a weight. With experts, the rows of all experts are interleaved. */
+/* The weight that the first operand is multiplied with. PRODUCT_OF_EXPERTS: the rows of all experts are interleaved. */
 typedef enum { PRODUCT_NONE, PRODUCT_OF_ALL, PRODUCT_OF_EXPERTS } step_product;
 typedef struct {
     void (*open)(struct workspace *, arena *);
@@ -51,8 +51,8 @@ typedef struct {
 } layer_step;
 #define STEP_NAMES(name) name, "d_" name, name "_gradient"
 
-/* Place of a slot's gradient. A slot's number: the gradient buffer of that slot, which is its own or one of equal shape
- * that is free by then. SLOT_INPUT: the gradient of the residual stream. IN_PLACE: the slot itself. */
+/* Place of a slot's gradient. A slot's number: the gradient buffer of that slot, which slots of equal shape may share.
+ * SLOT_INPUT: the gradient of the residual stream. IN_PLACE: the slot itself. */
 enum { GRADIENT_NONE = SLOT_NONE, GRADIENT_IN_PLACE = -1 };
 typedef struct {
     const char *name;
@@ -61,7 +61,7 @@ typedef struct {
     unsigned dropped; /* bit per recompute policy that does not keep it: BY_... */
 } family_slot;
 
-/* Sets of policies that do not keep a slot. The other sets include LAYER, which drops nearly all, and ATTENTION_MLP. */
+/* Sets of policies that do not keep a slot. */
 enum {
     BY_LAYER = 1 << RECOMPUTE_LAYER,
     BY_ATTENTION_MLP = BY_LAYER | 1 << RECOMPUTE_ATTENTION_MLP,
@@ -96,10 +96,10 @@ slot_set list_makes(const step_list *l);
 typedef struct {
     unsigned again; /* bit per step */
     slot_set kept;
-    slot_set rows; /* kept FP8 values that a product reads when it runs again */
+    slot_set kept_as_rows; /* FP8 values that the tape keeps as rows, because a product that runs again reads them */
 } recomputing;
-/* Returns what runs again and what is kept. codes: products multiply FP8 values (model/fp8.h), dropped likewise. */
-recomputing recomputing_of(const family *f, recompute_mask policy, bool codes);
+/* Returns what runs again and what is kept. fp8: products multiply FP8 values, which are dropped like the values. */
+recomputing recomputing_of(const family *f, recompute_mask policy, bool fp8);
 /* Returns the slots of a layer that products multiply. */
 slot_set family_multiplied(const family *f);
 

@@ -2,7 +2,7 @@
 #include "machine/queue/submit.h"
 #include "model/step_call.h"
 
-/* Returns NULL if the product multiplies values and their amax is not needed. */
+/* Returns NULL if product s neither multiplies FP8 values nor needs amaxes. */
 static const fp8_product *product_of(const step_call *c, const layer_step *s)
 {
     const fp8_state *f = &c->work->fp8;
@@ -27,17 +27,17 @@ static int64_t number_of(const step_call *c, const fp8_product *p, fp8_kind kind
     return fp8_number(c->layer, p - c->work->fp8.product, kind);
 }
 
-static bool scales_current(const step_call *c) { return tensor_present(&c->work->fp8.latest); }
+static bool scales_current(const step_call *c) { return tensor_present(&c->work->fp8.current_amax); }
 
 /* Delayed scales are known before the values, so the operation that makes the values also rounds them. */
-static bool encodes_within(const step_call *c) { return encodes(c) && !scales_current(c); }
+static bool fuses_encoding(const step_call *c) { return encodes(c) && !scales_current(c); }
 
 /* A weight has one scale for all microbatches. */
 static tensor scale_of(const step_call *c, const fp8_product *p, fp8_kind kind)
 {
     const fp8_state *f = &c->work->fp8;
-    bool own = scales_current(c) && kind != FP8_WEIGHT;
-    int64_t place = c->part * f->in_flight + (own ? c->work->microbatch % f->in_flight : 0);
+    bool per_microbatch = scales_current(c) && kind != FP8_WEIGHT;
+    int64_t place = c->part * f->in_flight + (per_microbatch ? c->work->microbatch % f->in_flight : 0);
     return tensor_slice(f->scales, 0, place * tensor_elements(&f->amax) + number_of(c, p, kind), 1);
 }
 
@@ -48,25 +48,25 @@ static tensor part_of(const step_call *c, const fp8_product *p, tensor x)
     return n ? tensor_slice(x, 0, c->part * n, n) : x;
 }
 
-/* Returns FP8 values as those of this tensor, with its scale. */
-static tensor of_kind(const step_call *c, const fp8_product *p, fp8_kind kind, tensor codes)
+/* Returns FP8 values with the scale of their tensor; of inputs and gradients, the current part. */
+static tensor scaled_part(const step_call *c, const fp8_product *p, fp8_kind kind, tensor fp8)
 {
-    if (kind != FP8_WEIGHT) codes = part_of(c, p, codes);
-    codes.scale = scale_of(c, p, kind).data;
-    return codes;
+    if (kind != FP8_WEIGHT) fp8 = part_of(c, p, fp8);
+    fp8.scale = scale_of(c, p, kind).data;
+    return fp8;
 }
 
-/* Returns FP8 values as of_kind does, in the shape of the values; [.., n] without gaps. */
-static tensor like(tensor values, tensor codes)
+/* Returns FP8 values, which have no gaps, in the shape of `values`. */
+static tensor in_shape_of(tensor values, tensor fp8)
 {
-    values.data = codes.data;
-    values.type = codes.type;
-    values.scale = codes.scale;
+    values.data = fp8.data;
+    values.type = fp8.type;
+    values.scale = fp8.scale;
     return values;
 }
 
-/* Values that are computed again do not count twice in amaxes and counts. */
-static encoding encoding_of(const step_call *c, const fp8_product *p, fp8_kind kind, tensor codes, tensor transposed)
+/* Values that are computed again must not count twice in amaxes and counts. */
+static encoding encoding_of(const step_call *c, const fp8_product *p, fp8_kind kind, tensor fp8, tensor transposed)
 {
     const fp8_state *f = &c->work->fp8;
     int64_t number = number_of(c, p, kind);
@@ -74,8 +74,8 @@ static encoding encoding_of(const step_call *c, const fp8_product *p, fp8_kind k
     if (!c->again) e.amax = tensor_slice(f->amax, 0, number, 1);
     if (!encodes(c)) return e;
     if (!c->again) e.counts = tensor_flat(tensor_slice(f->counts, 0, number, 1));
-    if (tensor_present(&codes)) e.codes = of_kind(c, p, kind, codes);
-    if (tensor_present(&transposed)) e.transposed = of_kind(c, p, kind, transposed);
+    if (tensor_present(&fp8)) e.codes = scaled_part(c, p, kind, fp8);
+    if (tensor_present(&transposed)) e.transposed = scaled_part(c, p, kind, transposed);
     return e;
 }
 
@@ -84,11 +84,11 @@ static void encode(const step_call *c, const char *name, tensor x, encoding to)
     if (encodes(c) || !c->again) submit(c->work->queues.compute, name, quantize_op(tensor_rows(x), to));
 }
 
-/* Makes the scale of the values x (current scaling), unless they are computed again; scales of parts are given. */
+/* With current scaling, makes the scale of x, unless x is computed again. The run gives the scales of parts. */
 static void scale(const step_call *c, const fp8_product *p, fp8_kind kind, const char *name, tensor x)
 {
     const workspace *w = c->work;
-    tensor amax = w->fp8.latest, to = scale_of(c, p, kind);
+    tensor amax = w->fp8.current_amax, to = scale_of(c, p, kind);
     if (!scales_current(c) || c->again || p->parts > 1) return;
     workspace_await(w, w->queues.compute, to);
     submit(w->queues.compute, name, quantize_op(tensor_rows(x), (encoding){ .codes = tensor_none(), .amax = amax }));
@@ -106,7 +106,7 @@ void fp8_await_made(step_call *c)
     workspace *w = c->work;
     for (int i = 0; encodes(c) && c->layer != NO_LAYER && c->step->makes[i] != SLOT_NONE; i++)
         if (product_reading(c, c->step->makes[i]))
-            workspace_await(w, w->queues.compute, c->slot[slot_codes(c->step->makes[i])]);
+            workspace_await(w, w->queues.compute, c->slot[slot_fp8(c->step->makes[i])]);
 }
 
 /* Returns the encoding of what the step makes at a place; absent if no product reads it. */
@@ -114,20 +114,20 @@ static encoding made_encoding(const step_call *c, int place)
 {
     const fp8_product *p = c->layer == NO_LAYER ? NULL : product_reading(c, c->step->makes[place]);
     if (!p) return (encoding){ .codes = tensor_none() };
-    tensor kept = encodes(c) ? c->slot[slot_codes(c->step->makes[place])] : tensor_none();
-    return encoding_of(c, p, FP8_INPUT, p->by_rows ? kept : p->rows, p->by_rows ? tensor_none() : kept);
+    tensor kept = encodes(c) ? c->slot[slot_fp8(c->step->makes[place])] : tensor_none();
+    return encoding_of(c, p, FP8_INPUT, p->keeps_rows ? kept : p->input, p->keeps_rows ? tensor_none() : kept);
 }
 
 encoding fp8_made_encoding(const step_call *c, int place)
 {
-    return encodes_within(c) ? made_encoding(c, place) : (encoding){ .codes = tensor_none() };
+    return fuses_encoding(c) ? made_encoding(c, place) : (encoding){ .codes = tensor_none() };
 }
 
 void fp8_encode_made(step_call *c)
 {
     for (int i = 0; c->layer != NO_LAYER && c->step->makes[i] != SLOT_NONE; i++) {
         const fp8_product *p = product_reading(c, c->step->makes[i]);
-        if (!p || (encodes_within(c) && c->step->kind->encodes)) continue;
+        if (!p || (fuses_encoding(c) && c->step->kind->encodes)) continue;
         for (c->part = 0; c->part < p->parts; c->part++) {
             tensor x = part_of(c, p, step_made(c, i));
             scale(c, p, FP8_INPUT, p->step->name, x);
@@ -142,7 +142,8 @@ tensor fp8_input(const step_call *c, const layer_step *s)
     const fp8_product *p = encodes(c) ? product_of(c, s) : NULL;
     tensor x = c->slot[s->reads[0]];
     if (!p) return x;
-    return like(part_of(c, p, x), of_kind(c, p, FP8_INPUT, p->by_rows ? c->slot[slot_codes(s->reads[0])] : p->rows));
+    return in_shape_of(part_of(c, p, x),
+                       scaled_part(c, p, FP8_INPUT, p->keeps_rows ? c->slot[slot_fp8(s->reads[0])] : p->input));
 }
 
 tensor fp8_gathered(tensor part, tensor whole)
@@ -157,25 +158,25 @@ tensor fp8_gathered(tensor part, tensor whole)
 tensor fp8_gradient(const step_call *c, tensor dy)
 {
     const fp8_product *p = encodes(c) ? product_of(c, c->step) : NULL;
-    return p ? like(dy, of_kind(c, p, FP8_GRADIENT, p->gradient)) : dy;
+    return p ? in_shape_of(dy, scaled_part(c, p, FP8_GRADIENT, p->gradient)) : dy;
 }
 
 /* Returns whether the backward of a step that reads the product's output makes the FP8 values of its gradient. */
 static bool encoded_by_reader(const step_call *c, const fp8_product *p)
 {
     const step_list *l = &c->work->family->layer;
-    bool reader = false;
-    for (const layer_step *s = p->step + 1; encodes_within(c) && s < l->step + l->count; s++)
-        for (int i = 0; s->kind->encodes && s->reads[i] != SLOT_NONE; i++) reader |= s->reads[i] == p->step->makes[0];
-    return reader;
+    bool encoded = false;
+    for (const layer_step *s = p->step + 1; fuses_encoding(c) && s < l->step + l->count; s++)
+        for (int i = 0; s->kind->encodes && s->reads[i] != SLOT_NONE; i++) encoded |= s->reads[i] == p->step->makes[0];
+    return encoded;
 }
 
 static encoding gradient_encoding(step_call *c, const fp8_product *p)
 {
     workspace *w = c->work;
-    bool whole = p->made == p->whole;
-    if (encodes(c) && whole) workspace_await(w, w->queues.compute, p->d_transposed);
-    return encoding_of(c, p, FP8_GRADIENT, p->gradient, whole ? p->d_transposed : tensor_none());
+    bool whole = p->output_rows == p->gathered_rows;
+    if (encodes(c) && whole) workspace_await(w, w->queues.compute, p->gradient_transposed);
+    return encoding_of(c, p, FP8_GRADIENT, p->gradient, whole ? p->gradient_transposed : tensor_none());
 }
 
 void fp8_encode_gradient(step_call *c, tensor dy)
@@ -189,7 +190,7 @@ void fp8_encode_gradient(step_call *c, tensor dy)
 encoding fp8_read_encoding(step_call *c, int place)
 {
     const fp8_state *f = &c->work->fp8;
-    for (const fp8_product *p = f->product; encodes_within(c) && c->layer != NO_LAYER && p < f->product + f->products;
+    for (const fp8_product *p = f->product; fuses_encoding(c) && c->layer != NO_LAYER && p < f->product + f->products;
          p++)
         if (p->step->makes[0] == c->step->reads[place]) return gradient_encoding(c, p);
     return (encoding){ .codes = tensor_none() };
@@ -211,18 +212,16 @@ static tensor by_matrix(const fp8_product *p, tensor stacked)
 static void encode_weight(const step_call *c, const fp8_product *p, tensor w, tensor to, bool transposes)
 {
     int64_t matrices = matrices_of(p), n = w.dim[0] / matrices, m = to.dim[0] / matrices;
-    step_call shown = *c;
-    shown.again = c->again || transposes || c->work->microbatch > 0;
-    scale(&shown, p, FP8_WEIGHT, c->step->name, w);
+    step_call call = *c;
+    call.again = c->again || transposes || c->work->microbatch > 0;
+    scale(&call, p, FP8_WEIGHT, c->step->name, w);
     for (int64_t i = 0; i < matrices; i++) {
-        tensor of = tensor_slice(w, 0, i * n, n), part = tensor_slice(to, 0, i * m, m);
-        encode(
-            &shown, c->step->name, of,
-            encoding_of(&shown, p, FP8_WEIGHT, transposes ? tensor_none() : part, transposes ? part : tensor_none()));
+        tensor values = tensor_slice(w, 0, i * n, n), part = tensor_slice(to, 0, i * m, m);
+        encode(&call, c->step->name, values,
+               encoding_of(&call, p, FP8_WEIGHT, transposes ? tensor_none() : part, transposes ? part : tensor_none()));
     }
 }
 
-/* Transposes a weight that is kept in FP8. */
 static void transpose_weight(const step_call *c, const fp8_product *p, tensor w, tensor to)
 {
     tensor x = by_matrix(p, w), out = by_matrix(p, to);
@@ -251,10 +250,10 @@ tensor fp8_weight(const step_call *c, param_rows rows, weight_use use)
         return w;
     }
     if (use == USE_BACKWARD)
-        return tensor_transposed(of_kind(c, p, FP8_WEIGHT, by_matrix(p, transposed_weight(c, p, w, rows))));
+        return tensor_transposed(scaled_part(c, p, FP8_WEIGHT, by_matrix(p, transposed_weight(c, p, w, rows))));
     tensor to = tensor_2d(c->work->fp8.weight.data, E4M3, w.dim[0], w.dim[1]);
     if (w.type != E4M3) encode_weight(c, p, w, to, false);
-    return of_kind(c, p, FP8_WEIGHT, by_matrix(p, w.type == E4M3 ? w : to));
+    return scaled_part(c, p, FP8_WEIGHT, by_matrix(p, w.type == E4M3 ? w : to));
 }
 
 /* ---- what a weight's gradient multiplies ---- */
@@ -264,15 +263,15 @@ static tensor transpose(step_call *c, tensor to, tensor rows, int64_t groups)
 {
     workspace *w = c->work;
     tensor x = tensor_rows(rows);
-    tensor apart = { .data = x.data,
-                     .type = x.type,
-                     .dims = 3,
-                     .dim = { groups, groups ? x.dim[0] / groups : 0, x.dim[1] },
-                     .stride = { x.dim[1], groups * x.dim[1], 1 },
-                     .scale = x.scale };
+    tensor by_group = { .data = x.data,
+                        .type = x.type,
+                        .dims = 3,
+                        .dim = { groups, groups ? x.dim[0] / groups : 0, x.dim[1] },
+                        .stride = { x.dim[1], groups * x.dim[1], 1 },
+                        .scale = x.scale };
     to.scale = rows.scale;
-    mark done = submit(w->queues.weight, c->step->gradient_name, transpose_op(to, groups ? apart : x));
-    workspace_lend(w, rows, done);
+    mark done = submit(w->queues.weight, c->step->gradient_name, transpose_op(to, groups ? by_group : x));
+    workspace_protect(w, rows, done);
     return to;
 }
 
@@ -280,10 +279,10 @@ factors fp8_factors(step_call *c, tensor x, tensor dy, factors values)
 {
     const fp8_product *p = encodes(c) ? product_of(c, c->step) : NULL;
     if (!p) return values;
-    int slot = slot_codes(c->step->reads[0]);
-    tensor a = p->made == p->whole ? of_kind(c, p, FP8_GRADIENT, p->d_transposed)
-                                   : transpose(c, part_of(c, p, p->d_transposed), dy, p->groups);
-    tensor b =
-        p->by_rows ? transpose(c, part_of(c, p, p->transposed), x, p->groups) : of_kind(c, p, FP8_INPUT, c->slot[slot]);
+    int slot = slot_fp8(c->step->reads[0]);
+    tensor a = p->output_rows == p->gathered_rows ? scaled_part(c, p, FP8_GRADIENT, p->gradient_transposed)
+                                                  : transpose(c, part_of(c, p, p->gradient_transposed), dy, p->groups);
+    tensor b = p->keeps_rows ? transpose(c, part_of(c, p, p->input_transposed), x, p->groups)
+                             : scaled_part(c, p, FP8_INPUT, c->slot[slot]);
     return (factors){ a, tensor_transposed(b) };
 }

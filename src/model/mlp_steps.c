@@ -2,8 +2,8 @@
 #include "machine/queue/submit.h"
 #include "model/step_call.h"
 
-tensor ffn_shape(const rank_extents *n) { return tensor_3d(NULL, n->type, n->positions, n->rows, n->ffn); }
-tensor gate_up_shape(const rank_extents *n) { return tensor_3d(NULL, n->type, n->positions, n->rows, 2 * n->ffn); }
+tensor ffn_shape(const rank_extents *n) { return tensor_3d(NULL, n->type, n->positions, n->batch, n->ffn); }
+tensor gate_up_shape(const rank_extents *n) { return tensor_3d(NULL, n->type, n->positions, n->batch, 2 * n->ffn); }
 
 typedef op forward_filler(tensor in, tensor out);
 typedef op backward_filler(tensor in, tensor d_out, tensor d_in);

@@ -2,11 +2,11 @@
 #include "machine/queue/submit.h"
 #include "model/step_call.h"
 
-tensor residual_shape(const rank_extents *n) { return tensor_3d(NULL, n->type, n->part, n->rows, n->hidden); }
-tensor row_rstd_shape(const rank_extents *n) { return tensor_1d(NULL, F32, n->part * n->rows); }
-tensor row_moments_shape(const rank_extents *n) { return tensor_1d(NULL, F32, 2 * n->part * n->rows); }
+tensor residual_shape(const rank_extents *n) { return tensor_3d(NULL, n->type, n->own_positions, n->batch, n->hidden); }
+tensor row_rstd_shape(const rank_extents *n) { return tensor_1d(NULL, F32, n->own_positions * n->batch); }
+tensor row_moments_shape(const rank_extents *n) { return tensor_1d(NULL, F32, 2 * n->own_positions * n->batch); }
 
-static residual incoming(const step_call *c)
+static residual input_terms(const step_call *c)
 {
     if (c->step->reads[0] == SLOT_NONE) return c->in;
     return (residual){ step_read(c, 0), step_read(c, 1) };
@@ -20,7 +20,7 @@ typedef struct {
 static row_statistics statistics(const step_call *c)
 {
     bool centred = c->step->bias.count > 0;
-    int64_t rows = c->work->extents.part * c->work->extents.rows;
+    int64_t rows = c->work->extents.own_positions * c->work->extents.batch;
     tensor both = step_made(c, NORM_STATISTICS);
     return (row_statistics){ tensor_slice(both, 0, 0, rows),
                              centred ? tensor_slice(both, 0, rows, rows) : tensor_none() };
@@ -28,8 +28,8 @@ static row_statistics statistics(const step_call *c)
 
 static void forward(step_call *c)
 {
-    residual in = incoming(c);
-    row_statistics of = statistics(c);
+    residual in = input_terms(c);
+    row_statistics s = statistics(c);
     bool adds = tensor_present(&in.delta);
     submit(c->work->queues.compute, c->step->name,
            encode_op(norm_forward_op(
@@ -39,8 +39,8 @@ static void forward(step_call *c)
                                                   .bias = step_borrow(c, c->step->bias, USE_FORWARD),
                                                   .sum = adds ? tensor_rows(step_made(c, NORM_SUM)) : tensor_none(),
                                                   .out = tensor_rows(step_made(c, NORM_OUT)),
-                                                  .rstd = of.rstd,
-                                                  .mean = of.mean },
+                                                  .rstd = s.rstd,
+                                                  .mean = s.mean },
                          (float)c->work->given->model.norm_epsilon),
                      fp8_made_encoding(c, NORM_OUT)));
     step_return(c, c->step->weight, USE_FORWARD);
@@ -56,13 +56,13 @@ static encoding summed_encoding(step_call *c)
 static void backward(step_call *c)
 {
     queue *q = c->work->queues.compute;
-    row_statistics of = statistics(c);
+    row_statistics s = statistics(c);
     contribution gain = step_contribute(c, c->step->weight, q), bias = step_contribute(c, c->step->bias, q);
     submit(q, c->step->backward_name,
            encode_op(norm_backward_op((norm_backward_operands){ .d_out = tensor_rows(step_d_made(c, NORM_OUT)),
                                                                 .x = tensor_rows(step_made(c, NORM_SUM)),
-                                                                .rstd = of.rstd,
-                                                                .mean = of.mean,
+                                                                .rstd = s.rstd,
+                                                                .mean = s.mean,
                                                                 .gain = step_borrow(c, c->step->weight, USE_BACKWARD),
                                                                 .dx = tensor_rows(step_d_made(c, NORM_SUM)),
                                                                 .gain_gradient = gain.gradient,

@@ -39,7 +39,7 @@ tensor weight_shard(const bucket *b) { return shard_of(b, b->weight); }
 tensor master_shard(const bucket *b) { return tensor_present(&b->master) ? b->master : weight_shard(b); }
 
 /* Returns the row's share of the bucket's elements, counted from the row's start. */
-static fragment of_row(const param *p, fragment f)
+static fragment share_of_row(const param *p, fragment f)
 {
     int64_t first = f.first > p->offset ? f.first - p->offset : 0;
     int64_t last = f.first + f.count - p->offset, all = p->part.rows * p->part.columns;
@@ -50,14 +50,14 @@ static fragment of_row(const param *p, fragment f)
 fragment param_held(const param_table *t, int row)
 {
     const param *p = &t->row[row];
-    return of_row(p, bucket_held(&t->buckets[p->bucket]));
+    return share_of_row(p, bucket_held(&t->buckets[p->bucket]));
 }
 
 fragment param_owned(const param_table *t, int row)
 {
     const param *p = &t->row[row];
     const bucket *b = &t->buckets[p->bucket];
-    return of_row(p, (fragment){ b->shard_first, b->shard_elements });
+    return share_of_row(p, (fragment){ b->shard_first, b->shard_elements });
 }
 
 /* Rows that are held whole are adjacent in the matrix, too. */
@@ -84,29 +84,29 @@ int64_t param_count_local(const param_table *t)
     int64_t total = 0;
     for (int i = 0; i < t->rows; i++) {
         const param *p = &t->row[i];
-        fragment f = of_row(p, bucket_part(&t->buckets[p->bucket]));
+        fragment f = share_of_row(p, bucket_part(&t->buckets[p->bucket]));
         int64_t filled = p->part.filled_rows * p->part.columns - f.first;
         total += filled < 0 ? 0 : filled < f.count ? filled : f.count;
     }
     return total;
 }
 
-static int last_row(const param_table *t, int i)
+static int bucket_end(const param_table *t, int i)
 {
     const bucket *b = &t->buckets[t->row[i].bucket];
     return b->first_param + b->params;
 }
 
-int codes_end(const param_table *t, int i)
+int fp8_tensor_end(const param_table *t, int i)
 {
     int end = i + 1;
-    while (end < last_row(t, i) && t->row[end].codes == t->row[i].codes) end++;
+    while (end < bucket_end(t, i) && t->row[end].fp8_tensor == t->row[i].fp8_tensor) end++;
     return end;
 }
 
 int matrix_end(const param_table *t, int i)
 {
     int end = i + 1;
-    while (end < codes_end(t, i) && t->row[end].expert == t->row[i].expert) end++;
+    while (end < fp8_tensor_end(t, i) && t->row[end].expert == t->row[i].expert) end++;
     return end;
 }

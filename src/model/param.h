@@ -15,11 +15,11 @@ typedef struct {
     int bucket;
     int64_t offset;        /* elements from the bucket's start */
     int expert;            /* its expert, or NO_EXPERT */
-    int64_t codes;         /* FP8: number of the tensor that it belongs to (model/fp8.h), or NO_CODES */
+    int64_t fp8_tensor;    /* number of its FP8 tensor (model/fp8.h), or NO_FP8 */
     int64_t contributions; /* to its gradient, in this step */
 } param;
 
-enum { NO_LAYER = -1, NO_EXPERT = -1, NO_CODES = -1 };
+enum { NO_LAYER = -1, NO_EXPERT = -1, NO_FP8 = -1 };
 
 /* Use of a weight: y = x W^T or dx = dy W. */
 typedef enum { USE_FORWARD, USE_BACKWARD, WEIGHT_USES } weight_use;
@@ -38,18 +38,18 @@ typedef struct bucket {
     group *parts;   /* the shard axis, over whose ranks it is cut into parts; NULL: one part is all of it */
     group *sum;     /* ranks that have the same part and sum its gradient once a step */
     group *owners;  /* ranks that share the optimizer of a part: sum, or NULL if each owns it whole */
-    struct bucket *tied;     /* bucket whose weight the head multiplies; NULL: its own */
-    group *ends;             /* the pipeline's ranks, if the first and the last hold it; NULL: one does */
-    bool gathered_for_use;   /* only the own part is stored; model/sharded.h gathers the rest */
-    int unit;                /* what is gathered together: sharded.h */
-    tensor weight, gradient; /* [elements], or of the own part */
-    tensor transposed;       /* [elements] of FP8 values that are whole here: matrix by matrix [k, n]; else absent */
-    tensor whole;            /* [elements] gathered_for_use: its weights, while they are there */
-    tensor microbatch;       /* [elements] gathered_for_use: gradient of the current microbatch, or absent */
-    int64_t summed;          /* microbatches whose gradient was added to the part's */
-    tensor partial;          /* [elements] with holders only: before their sum; `gradient` if that is as wide */
-    tensor other;            /* [shard_elements] with ends only: the other end's gradient */
-    tensor master, first, second; /* [shard_elements]; master absent if the weight is its own */
+    struct bucket *tied;          /* bucket whose weight the head multiplies; NULL: its own */
+    group *ends;                  /* pipeline ranks, if the first and the last hold it; else NULL */
+    bool gathered_for_use;        /* only the own part is stored; model/sharded.h gathers the rest */
+    int unit;                     /* number of its unit (sharded.h) */
+    tensor weight, gradient;      /* [elements], or of the own part */
+    tensor transposed;            /* [elements] FP8, not gathered_for_use: matrix by matrix [k, n] */
+    tensor whole;                 /* [elements] gathered_for_use: the gathered weights */
+    tensor microbatch;            /* [elements] gathered_for_use: gradient of the current microbatch, or absent */
+    int64_t microbatches_added;   /* microbatches whose gradient was added to the part's */
+    tensor partial;               /* [elements] with holders only: before their sum; may be `gradient` itself */
+    tensor other_end;             /* [shard_elements] with ends only: the other end's gradient */
+    tensor master, first, second; /* [shard_elements]; master absent if `weight` is not narrower */
     int64_t pending;              /* contributions until the gradient (gathered_for_use: the microbatch's) is done */
     mark reduced;                 /* when its gradient is the sum over ranks */
     mark updated;                 /* gathered_for_use: when the part's weights are this step's */
@@ -65,10 +65,10 @@ typedef struct {
     int rows;
     bucket *buckets;
     int bucket_count;
-    bucket *looked_up; /* bucket of a tied embedding, if it is here */
+    bucket *tied_embedding; /* bucket of a tied embedding, if it is here */
     bucket *head; /* bucket of the head's gradient, after the counted buckets (its row is after theirs, too); or NULL */
-    int *number;  /* [1 + layers of the model, PARAM_NAMES]: param_row */
-    group *norm;  /* ranks that hold every gradient element once, in buckets with bucket_counts */
+    int *row_number;         /* [1 + layers of the model, PARAM_NAMES]: 1 + param_row */
+    group *norm_ranks;       /* ranks that hold every gradient element once, in buckets with bucket_counts */
     struct sharded *sharded; /* for buckets that are gathered for use; NULL: there are none */
     unsigned places;         /* where the stage uses parameters */
     int64_t microbatches;
@@ -89,20 +89,20 @@ void param_table_step(param_table *t);
  * the model. */
 int param_row(const param_table *t, param_name name, int64_t layer);
 
-/* Borrows a weight for what is submitted to the queue next; return it after that is submitted. The queue waits until
- * the weight is whole. Returns a view of `count` adjacent rows as one matrix [sum of local rows, local columns];
- * vectors are 1-D. */
+/* Borrows a weight for operations that are submitted to the queue next; return it after their submission. The queue
+ * waits until the weight is whole. Returns a view of `count` adjacent rows as one matrix [sum of local rows, local
+ * columns]; vectors are 1-D. */
 tensor weight_borrow(param_table *t, int row, int count, weight_use use, queue *q);
 void weight_return(param_table *t, int row, int count, weight_use use, queue *q);
 
 /* Returns the same FP8 values transposed, [k, n] of each matrix, one after the other; absent if they are not kept. */
 tensor weight_transposed(const param_table *t, int row, int count);
 
-/* Returns the row after those that are one matrix, or have one scale; i must be the first of them. */
+/* Return the end of the rows from i, the first one, that form one matrix or one FP8 tensor. */
 int matrix_end(const param_table *t, int i);
-int codes_end(const param_table *t, int i);
+int fp8_tensor_end(const param_table *t, int i);
 
-/* Returns a view of their gradient, of the same shape. */
+/* Returns a view of the rows' gradient, in the shape of weight_borrow. */
 tensor param_gradient(const param_table *t, int row, int count);
 /* Returns WRITE for the first contribution of the step (of the microbatch, if the weight is gathered for use), else
  * UPDATE. Call it once for each contribution, before submitting it to the queue and before param_gradient. */
@@ -115,7 +115,7 @@ bool bucket_counts(const bucket *b);
 /* Returns how many ranks own the same elements; bucket_first_owner whether this is the first of them. */
 int bucket_replicas(const bucket *b);
 bool bucket_first_owner(const bucket *b);
-/* Elements of a bucket: of the own part (bucket_part), and of what `weight` and `gradient` hold (bucket_held). */
+/* Elements of a bucket. bucket_part: the own part; bucket_held: what `weight` and `gradient` hold. */
 typedef struct {
     int64_t first, count;
 } fragment;

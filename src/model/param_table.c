@@ -23,7 +23,7 @@ typedef struct {
     int count;
 } section;
 
-static bool alike(const param_rule *a, const param_rule *b)
+static bool same_storage(const param_rule *a, const param_rule *b)
 {
     return (a->split == SPLIT_NONE) == (b->split == SPLIT_NONE) && (a->columns > 1) == (b->columns > 1) &&
            (a->experts > 0) == (b->experts > 0) && a->decays == b->decays &&
@@ -33,7 +33,8 @@ static bool alike(const param_rule *a, const param_rule *b)
 static section section_at(const param_list *l, int first)
 {
     section s = { &l->rule[first], 1 };
-    while (first + s.count < l->count && s.rule[s.count].places == s.rule->places && alike(s.rule, &s.rule[s.count]))
+    while (first + s.count < l->count && s.rule[s.count].places == s.rule->places &&
+           same_storage(s.rule, &s.rule[s.count]))
         s.count++;
     return s;
 }
@@ -43,7 +44,7 @@ static bucket *last_bucket(const param_table *t) { return t->bucket_count ? &t->
 static const param_rule *bucket_rule(const param_table *t, const bucket *b) { return &t->row[b->first_param].rule; }
 
 /* Gradients of experts are summed over the ranks that hold the same experts. */
-static group *summing(const builder *b, const param_rule *p)
+static group *gradient_ranks(const builder *b, const param_rule *p)
 {
     return p->experts && b->m->layout.expert > 1 ? &b->m->expert_gradient : &b->m->gradient;
 }
@@ -51,24 +52,24 @@ static group *summing(const builder *b, const param_rule *p)
 static void open_bucket(builder *b, const param_rule *p, int unit)
 {
     param_table *t = b->t;
-    group *shard = &b->m->axis[AXIS_SHARD], *sum = summing(b, p);
-    bool spread = b->c->sharding == SHARDING_OPTIMIZER;
+    group *shard = &b->m->axis[AXIS_SHARD], *sum = gradient_ranks(b, p);
+    bool shards_optimizer = b->c->sharding == SHARDING_OPTIMIZER;
     t->buckets[t->bucket_count++] = (bucket){ .first_param = t->rows,
                                               .decays = p->decays,
                                               .holders = p->split == SPLIT_NONE ? &b->m->axis[AXIS_TENSOR] : NULL,
                                               .parts = shard->size > 1 ? shard : NULL,
                                               .sum = sum,
-                                              .owners = spread ? sum : NULL,
+                                              .owners = shards_optimizer ? sum : NULL,
                                               .gathered_for_use = param_is_gathered(p),
                                               .unit = unit };
 }
 
-static int *number_of(const param_table *t, param_name name, int64_t layer)
+static int *row_number_of(const param_table *t, param_name name, int64_t layer)
 {
-    return &t->number[(layer + 1) * PARAM_NAMES + name];
+    return &t->row_number[(layer + 1) * PARAM_NAMES + name];
 }
 
-int param_row(const param_table *t, param_name name, int64_t layer) { return *number_of(t, name, layer) - 1; }
+int param_row(const param_table *t, param_name name, int64_t layer) { return *row_number_of(t, name, layer) - 1; }
 
 static void name_row(param *p, int64_t layer, int64_t expert)
 {
@@ -89,25 +90,26 @@ static int product_of(param_name name)
 static void add_row(builder *b, const param_rule *rule, int64_t layer, int64_t expert, int logical)
 {
     param_table *t = b->t;
-    bucket *at = last_bucket(t);
+    bucket *to = last_bucket(t);
+    bool keeps_fp8 = rule->kept.weight == KEPT_FP8_TWICE;
     param *p = &t->row[t->rows++];
     *p = (param){ .rule = *rule,
                   .part = param_part_of(rule, b->m->layout.degree[AXIS_TENSOR], b->m->at[AXIS_TENSOR]),
                   .logical = logical,
                   .bucket = t->bucket_count - 1,
-                  .offset = at->elements,
+                  .offset = to->elements,
                   .expert = (int)expert,
-                  .codes = rule->kept.weight == KEPT_FP8_TWICE ? fp8_number(layer, product_of(rule->name), FP8_WEIGHT)
-                                                               : NO_CODES };
+
+                  .fp8_tensor = keeps_fp8 ? fp8_number(layer, product_of(rule->name), FP8_WEIGHT) : NO_FP8 };
     name_row(p, layer, expert);
-    at->elements += p->part.rows * p->part.columns;
-    at->params++;
-    int *number = number_of(t, rule->name, layer);
+    to->elements += p->part.rows * p->part.columns;
+    to->params++;
+    int *number = row_number_of(t, rule->name, layer);
     if (*number == 0) *number = t->rows;
 }
 
 /* Counts the rules from `first` that are multiplied as one, because they are split alike. */
-static int fused(section s, int first)
+static int fused_count(section s, int first)
 {
     int count = 1;
     while (first + count < s.count && s.rule[first + count].split == s.rule[first].split) count++;
@@ -119,35 +121,34 @@ static void add_experts(builder *b, section s, int64_t layer, int logical)
 {
     int64_t experts = s.rule->experts, local = experts / b->m->layout.expert, first = b->m->expert.rank * local;
     for (int i = 0, count; i < s.count; i += count) {
-        count = fused(s, i);
+        count = fused_count(s, i);
         for (int64_t e = first; e < first + local; e++)
             for (int k = 0; k < count; k++)
                 add_row(b, &s.rule[i + k], layer, e, logical + (int)(i * experts + e * count) + k);
     }
 }
 
-/* Counts the rows of a rule in a layer of the whole model. */
-static int copies(const param_rule *p) { return p->experts ? (int)p->experts : 1; }
+static int rows_per_layer(const param_rule *p) { return p->experts ? (int)p->experts : 1; }
 
 static void add_section(builder *b, section s, int64_t layer)
 {
-    int first = b->logical + (layer == NO_LAYER ? 0 : (int)layer * s.count * copies(s.rule));
+    int first = b->logical + (layer == NO_LAYER ? 0 : (int)layer * s.count * rows_per_layer(s.rule));
     if (s.rule->experts) add_experts(b, s, layer, first);
     for (int i = 0; !s.rule->experts && i < s.count; i++) add_row(b, &s.rule[i], layer, NO_EXPERT, first + i);
 }
 
 /* Puts matrices of a few layers of a chunk into a bucket, of one layer if they are gathered for use. Vectors are small:
- * all that are alike share a bucket. */
+ * all with the same storage share a bucket. */
 static void add_chunk(builder *b, section s, chunk_extent e, int64_t stage_layers)
 {
-    bool vectors = s.rule->columns == 1, full = !vectors;
+    bool vectors = s.rule->columns == 1, opens = !vectors;
     int64_t limit = bucket_limit;
     for (int64_t l = e.first_layer; l < e.first_layer + e.layers; l++) {
-        if (full) open_bucket(b, s.rule, (int)l);
+        if (opens) open_bucket(b, s.rule, (int)l);
         add_section(b, s, l);
         int64_t n = last_bucket(b->t)->elements;
         if (l == e.first_layer && n * stage_layers / BUCKET_PARTS < limit) limit = n * stage_layers / BUCKET_PARTS;
-        full = !vectors && (n >= limit || param_is_gathered(s.rule));
+        opens = !vectors && (n >= limit || param_is_gathered(s.rule));
     }
 }
 
@@ -155,7 +156,7 @@ static void add_places(builder *b, section s)
 {
     const bucket *last = last_bucket(b->t);
     bool layers = s.rule->places & AT_LAYER, vectors = s.rule->columns == 1;
-    bool shares = vectors && last && alike(bucket_rule(b->t, last), s.rule);
+    bool shares = vectors && last && same_storage(bucket_rule(b->t, last), s.rule);
     int stage = b->m->at[AXIS_PIPELINE];
     if (!shares && (vectors || !layers)) open_bucket(b, s.rule, (int)b->c->model.layers + (int)s.rule->name);
     if (!layers) add_section(b, s, NO_LAYER);
@@ -169,7 +170,7 @@ static void add_rows(builder *b)
     for (int i = 0; i < b->list.count; i += s.count) {
         s = section_at(&b->list, i);
         if (s.rule->places & b->t->places) add_places(b, s);
-        b->logical += s.count * copies(s.rule) * (int)param_repeats(s.rule, b->c->model.layers);
+        b->logical += s.count * rows_per_layer(s.rule) * (int)param_repeats(s.rule, b->c->model.layers);
     }
 }
 
@@ -183,9 +184,9 @@ static void open_head(builder *b, param *table)
     head->rule.places = AT_LOSS;
     table->rule.places = AT_EMBEDDING;
     t->head = &t->buckets[t->bucket_count];
-    *t->head = *t->looked_up;
+    *t->head = *t->tied_embedding;
     t->head->first_param = t->rows;
-    t->head->tied = t->looked_up;
+    t->head->tied = t->tied_embedding;
 }
 
 static void tie_ends(builder *b)
@@ -194,10 +195,10 @@ static void tie_ends(builder *b)
     int row = param_row(t, PARAM_EMBEDDING, NO_LAYER);
     group *stages = &b->m->axis[AXIS_PIPELINE];
     if (row < 0) return;
-    t->looked_up = &t->buckets[t->row[row].bucket];
-    if (stages->size > 1) t->looked_up->ends = stages;
+    t->tied_embedding = &t->buckets[t->row[row].bucket];
+    if (stages->size > 1) t->tied_embedding->ends = stages;
     else open_head(b, &t->row[row]);
-    if (t->places & AT_LOSS) *number_of(t, PARAM_HEAD, NO_LAYER) = t->head ? t->rows + 1 : row + 1;
+    if (t->places & AT_LOSS) *row_number_of(t, PARAM_HEAD, NO_LAYER) = t->head ? t->rows + 1 : row + 1;
 }
 
 dtype kept_type(kept_format format)
@@ -226,7 +227,7 @@ static void take_memory(bucket *b, const param_kept *kept, arena *a)
     b->gradient = take(a, GRADIENTS, kept->gradient, bucket_held(b).count);
     b->partial = take(a, GRADIENTS, kept->partial, b->elements);
     if (b->holders && kept->partial == KEPT_NOT) b->partial = b->gradient;
-    if (b->ends) b->other = take(a, GRADIENTS, kept->gradient, b->shard_elements);
+    if (b->ends) b->other_end = take(a, GRADIENTS, kept->gradient, b->shard_elements);
     b->master = take(a, OPTIMIZER, kept->master, b->shard_elements);
     b->first = take(a, OPTIMIZER, kept->moment, b->shard_elements);
     b->second = take(a, OPTIMIZER, kept->moment, b->shard_elements);
@@ -238,10 +239,10 @@ void param_table_open(param_table *t, const bench_case *c, mesh *m, arena *a)
     int64_t blocks = 1 + c->model.layers, rules = b.list.count, experts = c->model.experts + 1;
     *t = (param_table){ .microbatches = c->microbatches,
                         .places = stage_places(c, m->at[AXIS_PIPELINE]),
-                        .norm = c->sharding == SHARDING_OPTIMIZER || c->layout.expert > 1 ? &m->all : &m->model };
+                        .norm_ranks = c->sharding == SHARDING_OPTIMIZER || c->layout.expert > 1 ? &m->all : &m->model };
     t->row = allocate(blocks * rules * experts + 1, sizeof *t->row, "the table of parameters");
     t->buckets = allocate(blocks * rules + 1, sizeof *t->buckets, "the buckets of parameters");
-    t->number = allocate(blocks * PARAM_NAMES, sizeof *t->number, "the numbers of parameters");
+    t->row_number = allocate(blocks * PARAM_NAMES, sizeof *t->row_number, "the numbers of parameters");
     add_rows(&b);
     if (c->model.tied_embedding) tie_ends(&b);
     for (int i = 0; i < t->bucket_count; i++) take_memory(&t->buckets[i], &bucket_rule(t, &t->buckets[i])->kept, a);
@@ -252,5 +253,5 @@ void param_table_close(param_table *t)
 {
     free(t->row);
     free(t->buckets);
-    free(t->number);
+    free(t->row_number);
 }

@@ -12,8 +12,7 @@ static void expect_contributions(param_table *t, bucket *b)
     }
 }
 
-/* Returns the bucket with the weights of a row. */
-static bucket *home_of(const param_table *t, int row)
+static bucket *weight_bucket(const param_table *t, int row)
 {
     bucket *b = &t->buckets[t->row[row].bucket];
     return b->tied ? b->tied : b;
@@ -26,7 +25,7 @@ void param_table_step(param_table *t)
         bucket *b = &t->buckets[i];
         for (int use = 0; use < WEIGHT_USES; use++)
             if (b->borrowed[use]) FAIL("%d weights of a bucket were not returned", b->borrowed[use]);
-        b->summed = 0;
+        b->microbatches_added = 0;
         expect_contributions(t, b);
     }
     if (t->sharded) sharded_step(t->sharded);
@@ -43,8 +42,8 @@ static tensor rows_view(const param_table *t, tensor storage, int row, int count
 
 tensor weight_borrow(param_table *t, int row, int count, weight_use use, queue *q)
 {
-    bucket *b = home_of(t, row);
-    if (b->gathered_for_use) sharded_reach(t->sharded, b);
+    bucket *b = weight_bucket(t, row);
+    if (b->gathered_for_use) sharded_advance(t->sharded, b);
     queue_wait(q, b->gathered);
     b->gathered = (mark){ 0 };
     b->borrowed[use] += count;
@@ -53,13 +52,13 @@ tensor weight_borrow(param_table *t, int row, int count, weight_use use, queue *
 
 tensor weight_transposed(const param_table *t, int row, int count)
 {
-    const bucket *b = home_of(t, row);
+    const bucket *b = weight_bucket(t, row);
     return tensor_present(&b->transposed) ? rows_view(t, b->transposed, row, count) : tensor_none();
 }
 
 void weight_return(param_table *t, int row, int count, weight_use use, queue *q)
 {
-    bucket *b = home_of(t, row);
+    bucket *b = weight_bucket(t, row);
     b->borrowed[use] -= count;
     b->used = queue_mark(q);
 }
@@ -74,9 +73,9 @@ access_mode param_contribute(param_table *t, int row, int count, queue *q)
 {
     bucket *b = &t->buckets[t->row[row].bucket];
     if (b->gathered_for_use && !tensor_present(&b->microbatch)) sharded_take_gradient(t->sharded, b, q);
-    access_mode how = t->row[row].contributions == 0 ? WRITE : UPDATE;
+    access_mode access = t->row[row].contributions == 0 ? WRITE : UPDATE;
     for (int i = row; i < row + count; i++) t->row[i].contributions++;
-    return how;
+    return access;
 }
 
 void param_contributed(param_table *t, int row, int count, queue *q)

@@ -2,9 +2,9 @@
 #include "machine/queue/submit.h"
 #include "model/step_call.h"
 
-tensor logits_shape(const rank_extents *n) { return tensor_3d(NULL, n->type, n->positions, n->rows, n->vocabulary); }
+tensor logits_shape(const rank_extents *n) { return tensor_3d(NULL, n->type, n->positions, n->batch, n->vocabulary); }
 
-/* Operands from x to y, or from dy to dx. */
+/* Operands of a product: x and y, or dy and dx. */
 typedef struct {
     const char *name;
     tensor from, to;
@@ -80,8 +80,8 @@ static void weight_gradient(step_call *c, tensor x, tensor dy)
     queue_follow(w->queues.weight, w->queues.compute);
     factors f = fp8_factors(c, x, dy, (factors){ tensor_transposed(tensor_rows(dy)), tensor_rows(x) });
     mark done = submit(w->queues.weight, c->step->gradient_name, matmul_op(to.gradient, to.access, f.a, f.b));
-    workspace_lend(w, f.b, done);
-    workspace_lend(w, f.a, done);
+    workspace_protect(w, f.b, done);
+    workspace_protect(w, f.a, done);
     step_contributed(c, c->step->weight, w->queues.weight);
 }
 
@@ -109,8 +109,8 @@ void step_gather_input(step_call *c, const layer_step *s, mark after)
 {
     workspace *w = c->work;
     tensor part = fp8_input(c, s), whole = fp8_gathered(part, w->gathered);
-    if (s != w->left) workspace_await(w, w->queues.tensor, whole);
-    if (s == w->left) c->input = (gathering){ .whole = w->tensor.ranks->size == 1 ? part : whole };
+    if (s != w->still_gathered) workspace_await(w, w->queues.tensor, whole);
+    if (s == w->still_gathered) c->input = (gathering){ .whole = w->tensor.ranks->size == 1 ? part : whole };
     else c->input = sequence_gather_begin(&w->tensor, s[-1].name, part, whole, after);
 }
 

@@ -33,30 +33,30 @@ slot_set family_multiplied(const family *f)
     return set;
 }
 
-/* Replaces the slots that products multiply by their FP8 slots; with_codes adds the FP8 slots. */
-static slot_set as_codes(slot_set set, slot_set multiplied)
+/* Replaces the slots that products multiply by their FP8 slots; with_fp8 adds the FP8 slots. */
+static slot_set in_fp8(slot_set set, slot_set multiplied)
 {
     return (set & multiplied) << SLOTS_MOST | (set & ~multiplied);
 }
-static slot_set with_codes(slot_set set, slot_set multiplied) { return set | (set & multiplied) << SLOTS_MOST; }
+static slot_set with_fp8(slot_set set, slot_set multiplied) { return set | (set & multiplied) << SLOTS_MOST; }
 
 /* A step reads what earlier steps made, so one walk from the last to the first finds all that runs again. */
-recomputing recomputing_of(const family *f, recompute_mask policy, bool codes)
+recomputing recomputing_of(const family *f, recompute_mask policy, bool fp8)
 {
-    slot_set multiplied = codes ? family_multiplied(f) : 0, lacking = with_codes(dropped(f, policy), multiplied);
-    slot_set read = 0, by_rows = 0;
+    slot_set multiplied = fp8 ? family_multiplied(f) : 0, missing = with_fp8(dropped(f, policy), multiplied);
+    slot_set read = 0, kept_as_rows = 0;
     unsigned again = 0;
     for (const layer_step *s = f->layer.step; s < f->layer.step + f->layer.count; s++)
-        read |= as_codes(step_saves(s), s->kind->product ? multiplied : 0);
+        read |= in_fp8(step_saves(s), s->kind->product ? multiplied : 0);
     for (int i = f->layer.count - 1; i >= 0; i--) {
         const layer_step *s = &f->layer.step[i];
-        if (!(with_codes(step_makes(s), multiplied) & read & lacking)) continue;
-        slot_set reads = as_codes(step_reads(s), s->kind->product ? multiplied : 0);
+        if (!(with_fp8(step_makes(s), multiplied) & read & missing)) continue;
+        slot_set reads = in_fp8(step_reads(s), s->kind->product ? multiplied : 0);
         again |= 1u << i;
         read |= reads;
-        by_rows |= reads & ~lacking;
+        kept_as_rows |= reads & ~missing;
     }
-    return (recomputing){ again, read & ~lacking, by_rows };
+    return (recomputing){ again, read & ~missing, kept_as_rows };
 }
 
 slot_set list_makes(const step_list *l)

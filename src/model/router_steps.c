@@ -4,7 +4,7 @@
 #include "model/step_call.h"
 #include "parallel/zigzag.h"
 
-static int64_t tokens_of(const rank_extents *n) { return n->part * n->rows; }
+static int64_t tokens_of(const rank_extents *n) { return n->own_positions * n->batch; }
 
 tensor router_shape(const rank_extents *n) { return tensor_2d(NULL, n->type, tokens_of(n), n->experts); }
 tensor token_choices_shape(const rank_extents *n) { return tensor_2d(NULL, I32, tokens_of(n), CHOICES); }
@@ -12,7 +12,7 @@ tensor token_weights_shape(const rank_extents *n) { return tensor_2d(NULL, F32, 
 tensor row_sources_shape(const rank_extents *n) { return tensor_1d(NULL, I32, n->experts * n->expert_rows); }
 tensor routed_statistics_shape(const rank_extents *n)
 {
-    return tensor_3d(NULL, F32, n->rows, ROUTED_STATISTICS, n->experts);
+    return tensor_3d(NULL, F32, n->batch, ROUTED_STATISTICS, n->experts);
 }
 
 /* ---- memory ---- */
@@ -26,7 +26,7 @@ int64_t mixture_position(const capacity_groups *g, int64_t sequence, int rank, i
     return zigzag_position(&z, i / run * strip + rank % g->tensor * run + i % run);
 }
 
-/* Writes the local rows in the order of the ranks that a single rank stands for. */
+/* Writes the local rows in the order of the ranks that this rank imitates. */
 static void write_order(const bench_case *c, int32_t *order)
 {
     const capacity_groups *g = &c->capacity_groups;
@@ -61,7 +61,7 @@ static void open_records(workspace *w, arena *a)
     x->choices = tensor_taken(a, BATCH, choices);
 }
 
-static tensor of_layer(tensor all, int64_t microbatch, int64_t layer)
+static tensor layer_view(tensor all, int64_t microbatch, int64_t layer)
 {
     tensor one = tensor_slice(tensor_slice(all, 0, microbatch, 1), 1, layer, 1);
     return tensor_2d(one.data, one.type, one.dim[2], one.dim[3]);
@@ -69,11 +69,11 @@ static tensor of_layer(tensor all, int64_t microbatch, int64_t layer)
 
 tensor mixture_logits(const mixture *x, int64_t microbatch, int64_t layer)
 {
-    return of_layer(x->logits, microbatch, layer);
+    return layer_view(x->logits, microbatch, layer);
 }
 tensor mixture_choices(const mixture *x, int64_t microbatch, int64_t layer)
 {
-    return of_layer(x->choices, microbatch, layer);
+    return layer_view(x->choices, microbatch, layer);
 }
 
 static void open_mixture(workspace *w, arena *a)
@@ -87,13 +87,13 @@ static void open_mixture(workspace *w, arena *a)
                              .local = (int32_t)(n->experts / n->expert_ranks),
                              .groups = (int32_t)n->capacity_groups,
                              .given = w->given->choices_given };
-    x->balance = tensor_taken(a, BATCH, tensor_1d(NULL, F64, n->rows));
+    x->balance = tensor_taken(a, BATCH, tensor_1d(NULL, F64, n->batch));
     x->load = tensor_taken(a, BATCH, tensor_3d(NULL, F64, w->given->model.layers, 2, n->experts));
     open_records(w, a);
     if (x->args.groups > 1) open_order(w, a);
     if (x->ranks->size > 1) x->exchanged = tensor_taken(a, ACTIVATIONS, expert_rows_shape(n));
-    scattered_sum alone = imitation_open(&x->tensor, part, a);
-    x->partial = alone.partial, x->parts = alone.parts;
+    scattered_sum imitated = imitation_open(&x->tensor, part, a);
+    x->partial = imitated.partial, x->parts = imitated.parts;
     if (n->tensor_ranks == 1) return;
     tensor *buffer[] = { &x->gathered, &x->d_gathered, &x->partial, &x->parts };
     for (int i = 0; i < 4; i++) *buffer[i] = tensor_taken(a, ACTIVATIONS, gathered);
@@ -103,8 +103,7 @@ static void open_mixture(workspace *w, arena *a)
 
 enum { ROUTER_LOGITS, CHOSEN, WEIGHTED, PLACED, SOURCES, ROUTED };
 
-/* Returns the number of the layer in the stage. */
-static int64_t layer_at(const mixture *x, int64_t layer)
+static int64_t layer_in_stage(const mixture *x, int64_t layer)
 {
     int64_t before = 0;
     const chunk_extent *e = x->chunk;
@@ -116,27 +115,27 @@ static tensor logits_of(const step_call *c)
 {
     const mixture *x = &c->work->experts;
     if (!tensor_present(&x->logits)) return step_made(c, ROUTER_LOGITS);
-    return mixture_logits(x, x->microbatch, layer_at(x, c->layer));
+    return mixture_logits(x, x->microbatch, layer_in_stage(x, c->layer));
 }
 static tensor choices_of(const step_call *c)
 {
     const mixture *x = &c->work->experts;
     if (!tensor_present(&x->choices)) return step_made(c, CHOSEN);
-    return mixture_choices(x, x->microbatch, layer_at(x, c->layer));
+    return mixture_choices(x, x->microbatch, layer_in_stage(x, c->layer));
 }
 
 /* Sums counts and probabilities over whole sequences, next to later computation. */
-static void count_whole(step_call *c, tensor statistics)
+static void sum_statistics(step_call *c, tensor statistics)
 {
     mixture *x = &c->work->experts;
-    queue *const on[] = { c->work->queues.tensor, c->work->queues.context };
-    x->counted = queue_mark(c->work->queues.compute);
+    queue *const queue_of[] = { c->work->queues.tensor, c->work->queues.context };
+    x->statistics_summed = queue_mark(c->work->queues.compute);
     for (int i = 0; i < 2; i++) {
-        if (x->whole[i]->size == 1) continue;
-        queue_wait(on[i], x->counted);
-        x->counted = submit(on[i], c->step->name, all_reduce_op(x->whole[i], statistics));
+        if (x->sequence_ranks[i]->size == 1) continue;
+        queue_wait(queue_of[i], x->statistics_summed);
+        x->statistics_summed = submit(queue_of[i], c->step->name, all_reduce_op(x->sequence_ranks[i], statistics));
     }
-    queues_wait_unless_overlap(&c->work->queues, x->counted);
+    queues_wait_unless_overlap(&c->work->queues, x->statistics_summed);
 }
 
 static void route(step_call *c)
@@ -155,7 +154,7 @@ static void route(step_call *c)
                                                         .source = step_made(c, SOURCES),
                                                         .statistics = step_made(c, ROUTED) },
                              w->experts.args));
-    count_whole(c, step_made(c, ROUTED));
+    sum_statistics(c, step_made(c, ROUTED));
 }
 
 static tensor load_of(const step_call *c)
@@ -177,7 +176,7 @@ static void route_backward(step_call *c)
 {
     workspace *w = c->work;
     queue *q = w->queues.compute;
-    bool reports = w->experts.whole[1]->rank == 0;
+    bool reports = w->experts.sequence_ranks[1]->rank == 0;
     tensor d_logits = step_d_made(c, ROUTER_LOGITS), n = tensor_rows(step_read(c, 0));
     submit(q, c->step->backward_name,
            router_backward_op((router_backward_operands){ .logits = logits_of(c),

@@ -43,9 +43,9 @@ static void add_action(sharded *s, const schedule_action *a, const chunk_extent 
 
 static void make_order(sharded *s, const chunk_extent *chunk, const schedule *order)
 {
-    int64_t most = 0;
-    for (int64_t i = 0; i < order->length; i++) most += chunk[order->action[i].chunk].layers + 2;
-    s->order = allocate(most, sizeof *s->order, "the order of gatherings");
+    int64_t uses = 0;
+    for (int64_t i = 0; i < order->length; i++) uses += chunk[order->action[i].chunk].layers + 2;
+    s->order = allocate(uses, sizeof *s->order, "the order of gatherings");
     for (int64_t i = 0; i < order->length; i++) add_action(s, &order->action[i], &chunk[order->action[i].chunk]);
 }
 
@@ -104,8 +104,8 @@ static weight_buffer *buffer_for(sharded *s, int unit)
 {
     weight_buffer *oldest = s->weight;
     for (weight_buffer *w = s->weight; w < s->weight + UNIT_BUFFERS; w++) {
-        if (w->unit == unit && w->last >= 0) return w;
-        if (w->last < oldest->last) oldest = w;
+        if (w->unit == unit && w->needed_until >= 0) return w;
+        if (w->needed_until < oldest->needed_until) oldest = w;
     }
     for (int i = 0; i < s->params->bucket_count; i++)
         if (bucket_at(s, i)->gathered_for_use && bucket_at(s, i)->unit == oldest->unit)
@@ -131,28 +131,29 @@ static void gather_unit(sharded *s, int unit, char *to)
 
 static void gather_ahead(sharded *s)
 {
-    for (; s->ahead < s->length && s->ahead < s->at + UNIT_BUFFERS; s->ahead++) {
-        int unit = s->order[s->ahead];
+    for (; s->next_gather < s->length && s->next_gather < s->in_use + UNIT_BUFFERS; s->next_gather++) {
+        int unit = s->order[s->next_gather];
         weight_buffer *w = buffer_for(s, unit);
         if (w->unit != unit) gather_unit(s, unit, w->memory.data);
         w->unit = unit;
-        w->last = s->ahead;
+        w->needed_until = s->next_gather;
     }
 }
 
 void sharded_step(sharded *s)
 {
-    for (int i = 0; i < UNIT_BUFFERS; i++) s->weight[i].last = -1;
-    s->at = -1;
-    s->ahead = 0;
+    for (int i = 0; i < UNIT_BUFFERS; i++) s->weight[i].needed_until = -1;
+    s->in_use = -1;
+    s->next_gather = 0;
     gather_ahead(s);
 }
 
-void sharded_reach(sharded *s, const bucket *b)
+void sharded_advance(sharded *s, const bucket *b)
 {
-    if (s->at >= 0 && s->order[s->at] == b->unit) return;
-    if (s->at + 1 >= s->length || s->order[s->at + 1] != b->unit) FAIL("unit %d is used out of its order", b->unit);
-    s->at++;
+    if (s->in_use >= 0 && s->order[s->in_use] == b->unit) return;
+    if (s->in_use + 1 >= s->length || s->order[s->in_use + 1] != b->unit)
+        FAIL("unit %d is used out of its order", b->unit);
+    s->in_use++;
     gather_ahead(s);
 }
 
@@ -169,19 +170,19 @@ static void clear_padding(const sharded *s, const bucket *b, queue *q)
 
 void sharded_take_gradient(sharded *s, bucket *b, queue *q)
 {
-    gradient_buffer *g = &s->gradient[s->next];
-    s->next = (s->next + 1) % MICROBATCH_BUFFERS;
-    if (g->of) FAIL("a microbatch's gradient is not done when its buffer is wanted again");
-    g->of = b;
-    queue_wait(q, g->busy);
+    gradient_buffer *g = &s->gradient[s->next_gradient];
+    s->next_gradient = (s->next_gradient + 1) % MICROBATCH_BUFFERS;
+    if (g->owner) FAIL("a microbatch's gradient is not done when its buffer is wanted again");
+    g->owner = b;
+    queue_wait(q, g->last_use);
     b->microbatch = tensor_slice(g->memory, 0, 0, b->elements);
     clear_padding(s, b, q);
 }
 
-void sharded_give_gradient(sharded *s, bucket *b, mark until)
+void sharded_release_gradient(sharded *s, bucket *b, mark until)
 {
     for (gradient_buffer *g = s->gradient; g < s->gradient + MICROBATCH_BUFFERS; g++)
-        if (g->of == b) g->of = NULL, g->busy = until;
+        if (g->owner == b) g->owner = NULL, g->last_use = until;
     b->microbatch = tensor_none();
 }
 

@@ -23,15 +23,15 @@ static void open_tape(stage *s, const schedule *order, arena *a)
 {
     const family *f = s->work.family;
     slot_set of_layer = list_makes(&f->layer);
-    bool codes = s->work.fp8.mode == FP8_ENCODES;
+    bool fp8 = s->work.fp8.mode == FP8_ENCODES;
     tape_layout layout = { .chunk = s->chunk,
                            .chunks = s->given->layout.chunks_per_stage,
                            .order = order,
-                           .slots = codes ? TAPE_SLOTS : f->slots,
-                           .kept = recomputing_of(f, s->given->recompute, codes).kept };
+                           .slots = fp8 ? TAPE_SLOTS : f->slots,
+                           .kept = recomputing_of(f, s->given->recompute, fp8).kept };
     for (int i = SLOT_INPUT; i < f->slots; i++) {
         if (of_layer & slot_bit(i)) layout.shape[i] = f->slot[i].shape(&s->work.extents);
-        if (codes) layout.shape[slot_codes(i)] = fp8_kept_shape(&s->work.fp8, i);
+        if (fp8) layout.shape[slot_fp8(i)] = fp8_kept_shape(&s->work.fp8, i);
     }
     tape_open(&s->tape, &layout, a);
 }
@@ -56,7 +56,7 @@ boundary_buffer *boundary_next(boundary *b, queue *q)
 {
     boundary_buffer *next = &b->buffer[b->next];
     b->next = (b->next + 1) % b->count;
-    queue_wait(q, next->busy);
+    queue_wait(q, next->last_use);
     return next;
 }
 
@@ -71,7 +71,7 @@ void stage_open(stage *s, const bench_case *c, mesh *m, const queues *q, const s
                             .context = { &m->axis[AXIS_CONTEXT], &m->context_reversed },
                             .experts = { .chunks = c->layout.chunks_per_stage,
                                          .ranks = &m->expert,
-                                         .whole = { &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT] } },
+                                         .sequence_ranks = { &m->axis[AXIS_TENSOR], &m->axis[AXIS_CONTEXT] } },
                             .fp8 = { .in_flight = most_in_flight(c, order) },
                             .params = &s->params },
                   .data_ranks = m->layout.degree[AXIS_DATA] * m->layout.degree[AXIS_SHARD],

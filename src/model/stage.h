@@ -9,7 +9,7 @@
 enum { BOUNDARY_BUFFERS = 3 };
 typedef struct {
     tensor tensor;
-    mark busy;
+    mark last_use;
 } boundary_buffer;
 typedef struct {
     boundary_buffer buffer[BOUNDARY_BUFFERS];
@@ -45,5 +45,5 @@ void stage_backward(stage *s, int chunk, int64_t microbatch, tensor dx);
 /* Submits the weight gradient that the microbatch's backward left out (schedule_defers). */
 void stage_backward_weight(stage *s, int64_t microbatch);
 
-/* Returns the next buffer; the queue waits until it is free. The caller sets `busy` to the mark of its last use. */
+/* Returns the next buffer; the queue waits until it is free. The caller sets last_use. */
 boundary_buffer *boundary_next(boundary *b, queue *q);

@@ -27,34 +27,34 @@ void workspace_open(workspace *w, arena *a)
 {
     const rank_extents *n = &w->extents;
     const layer_step *last = last_gathering(&w->family->layer);
-    tensor whole = tensor_3d(NULL, n->type, n->positions, n->rows, n->hidden);
+    tensor whole = tensor_3d(NULL, n->type, n->positions, n->batch, n->hidden);
     recomputing runs = recomputing_of(w->family, w->given->recompute, fp8_mode_of(w->given) == FP8_ENCODES);
     w->again = runs.again;
-    w->left = w->again >> (last - w->family->layer.step) & 1u ? last : NULL;
+    w->still_gathered = w->again >> (last - w->family->layer.step) & 1u ? last : NULL;
     open_gradients(w, a);
     open_kinds(w, a);
-    fp8_open(&w->fp8, w->given, w->family, n, runs.rows, a);
-    scattered_sum alone = imitation_open(&w->tensor, whole, a);
-    w->partial = alone.partial, w->parts = alone.parts;
+    fp8_open(&w->fp8, w->given, w->family, n, runs.kept_as_rows, a);
+    scattered_sum imitated = imitation_open(&w->tensor, whole, a);
+    w->partial = imitated.partial, w->parts = imitated.parts;
     if (w->tensor.ranks->size == 1) return;
     tensor *buffer[] = { &w->gathered, &w->d_gathered, &w->partial, &w->parts };
     for (int i = 0; i < 4; i++) *buffer[i] = tensor_taken(a, ACTIVATIONS, whole);
 }
 
-void workspace_lend(workspace *w, tensor x, mark until)
+void workspace_protect(workspace *w, tensor x, mark until)
 {
-    int at = w->lendings;
-    w->lendings = (at + 1) % READS_BEHIND;
-    queue_wait(w->queues.compute, w->lent[at].until);
-    w->lent[at].data = x.data;
-    w->lent[at].scale = x.scale;
-    w->lent[at].until = until;
+    int at = w->next_late_read;
+    w->next_late_read = (at + 1) % LATE_READS;
+    queue_wait(w->queues.compute, w->late_read[at].until);
+    w->late_read[at].data = x.data;
+    w->late_read[at].scale = x.scale;
+    w->late_read[at].until = until;
 }
 
 void workspace_await(const workspace *w, queue *q, tensor x)
 {
-    for (int i = 0; tensor_present(&x) && i < READS_BEHIND; i++)
-        if (w->lent[i].data == x.data || w->lent[i].scale == x.data) queue_wait(q, w->lent[i].until);
+    for (int i = 0; tensor_present(&x) && i < LATE_READS; i++)
+        if (w->late_read[i].data == x.data || w->late_read[i].scale == x.data) queue_wait(q, w->late_read[i].until);
 }
 
 scattered_sum workspace_sum(const workspace *w, tensor out)

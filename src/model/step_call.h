@@ -6,7 +6,7 @@
 #include "model/fp8.h"
 #include "parallel/imitation.h"
 
-enum { READS_BEHIND = 16 };
+enum { LATE_READS = 16 };
 /* Workspace of a stage. All layers and microbatches share its buffers: a writer waits for the readers. */
 typedef struct workspace {
     const bench_case *given;
@@ -14,12 +14,12 @@ typedef struct workspace {
     rank_extents extents;
     queues queues;
     sequence_parallel tensor;
-    group *context[PIECES]; /* in the order of their first and of their second pieces (attention.h) */
+    group *context[PIECES]; /* ordered by their first and by their second pieces (attention.h) */
     param_table *params;
-    unsigned again;              /* bit per step of a layer that runs again in backward */
-    const layer_step *left;      /* the one of those whose gathered input is still there when backward begins */
+    unsigned again;                   /* bit per step of a layer that runs again in backward */
+    const layer_step *still_gathered; /* the last gathering step, if it runs again: its input is still gathered */
     tensor gathered, d_gathered; /* [s, b, h]: sequence-gathered activation and gradient; absent on one tensor rank */
-    tensor partial, parts;       /* [s, b, h]: row-parallel products; all ranks' of own strips, before their sum */
+    tensor partial, parts;       /* [s, b, h]: row-parallel product; all ranks' products of own strips */
     tensor gradient[SLOTS_MOST]; /* buffers of the slots that have one */
     tensor rope;                 /* for the kind `rotation`: [s, rotated width / 2, 2] F32: cosine, sine */
     context_attention attention; /* for the kind `causal_attention` */
@@ -29,14 +29,13 @@ typedef struct workspace {
     struct {
         const void *data, *scale;
         mark until;
-    } lent[READS_BEHIND];
-    int lendings;
+    } late_read[LATE_READS];
+    int next_late_read;
 } workspace;
 
-/* Records that x and its scale are read until that mark. Weight gradients run late, on a separate queue, and what they
- * read must not be overwritten before: call workspace_await before writing x on queue q. If there are more than
- * READS_BEHIND records, the compute queue waits for the oldest. */
-void workspace_lend(workspace *w, tensor x, mark until);
+/* Protects x and its scale, which late weight gradients read on another queue, until that mark. Call workspace_await
+ * before writing x on queue q. The compute queue waits for the oldest of more than LATE_READS. */
+void workspace_protect(workspace *w, tensor x, mark until);
 void workspace_await(const workspace *w, queue *q, tensor x);
 
 /* Takes the buffers' memory and fills tables; the members before the buffers must be set. Waits for the set-up. */
@@ -60,7 +59,7 @@ typedef struct step_call {
     int64_t part;          /* current part of the experts (expert_parts) */
     tensor dx;             /* backward: gradient of the residual stream */
     access_mode dx_access; /* WRITE: the gradient begins here */
-    gathering input;       /* backward: gathered input of the next step that gathers */
+    gathering input;       /* backward: gathered input of the next step whose kind gathers */
 } step_call;
 
 /* Returns an operand of the step, or its gradient. */
@@ -71,7 +70,7 @@ tensor step_d_made(const step_call *c, int place);
 
 /* Returns the first table row that the step names. step_borrow borrows the rows (model/param.h), or none: absent. */
 int step_row(const step_call *c, param_rows rows);
-/* Returns the columns that the product sums over: of its input, or of its output's gradient, one run per table row. */
+/* Returns the columns that the product sums over: forward, all in one run; backward, one run per table row. */
 column_runs step_runs(const step_call *c, weight_use use, int64_t columns);
 tensor step_borrow(const step_call *c, param_rows rows, weight_use use);
 void step_return(const step_call *c, param_rows rows, weight_use use);
@@ -85,33 +84,34 @@ typedef struct {
 contribution step_contribute(const step_call *c, param_rows rows, queue *q);
 void step_contributed(const step_call *c, param_rows rows, queue *q);
 
-/* Begins the gather of what step s, whose backward comes later, needs from all tensor ranks. It starts after `after`,
- * next to what is submitted meanwhile. */
+/* Begins to gather the input of step s, whose backward comes later, over the tensor ranks. The transfer waits for
+ * `after` and overlaps what is submitted meanwhile. */
 void step_gather_input(step_call *c, const layer_step *s, mark after);
 
 /* Submits one half of a column-parallel product's backward. The weight gradient comes after step_gather_input. */
 void column_input_gradient(step_call *c);
 void column_weight_gradient(step_call *c);
 
-/* Waits for the readers of the FP8 values that the step makes; fp8_encode_made makes them after the step (fp8_steps.c).
- * Without FP8, the values themselves are used. */
+/* Waits for the readers of the FP8 values that the step makes. fp8_encode_made makes those that its operations have not
+ * made, and amaxes. Without FP8, both do nothing. */
 void fp8_await_made(step_call *c);
 void fp8_encode_made(step_call *c);
-/* Returns the FP8 values that operations of a step with `encodes` make: of what it makes at a place, or of the gradient
- * of what it reads there. Absent if no product needs them. */
+/* Return the FP8 values that the operation of a step with `encodes` makes: of its output at a place, or of the gradient
+ * of its input at a place. Absent if no product needs them or the operation cannot make them. */
 encoding fp8_made_encoding(const step_call *c, int place);
 encoding fp8_read_encoding(step_call *c, int place);
-/* Returns what product s reads: rows of the own part. */
+/* Returns this rank's input of product s, in FP8 if it multiplies FP8. */
 tensor fp8_input(const step_call *c, const layer_step *s);
-/* Returns where such parts of all tensor ranks are gathered: in the memory of `whole`. */
+/* Returns the buffer `whole` with the format and scale of the part, which is gathered into it. */
 tensor fp8_gathered(tensor part, tensor whole);
-/* Rounds the gradient dy of this product's output to FP8. fp8_gradient returns the FP8 values. */
+/* Rounds the gradient dy of this product's output to FP8, unless the operation that made dy did. fp8_gradient returns
+ * the FP8 values, or dy without FP8. */
 void fp8_encode_gradient(step_call *c, tensor dy);
 tensor fp8_gradient(const step_call *c, tensor dy);
-/* Borrows the weight W [n, k], of experts [own n, k]. FP8 values are [n, k], [own, n, k], contiguous along what the use
- * sums over. */
+/* Borrows the weight W [n, k], or those of the own experts [experts n, k]. FP8 values are [n, k] or [experts, n, k],
+ * contiguous along the dimension that the product sums over. */
 tensor fp8_weight(const step_call *c, param_rows rows, weight_use use);
-/* Factors of dW = a b, with rows of all tensor ranks: dy^T and x in FP8, or `values`. */
+/* Factors of dW = a b with the rows of all tensor ranks: dy^T and x in FP8; without FP8, `values`. */
 typedef struct {
     tensor a, b;
 } factors;

@@ -11,7 +11,7 @@
 enum { SLOT_NONE, SLOT_INPUT, SLOTS_MOST = 32 };
 /* With FP8, also the FP8 values of a slot that products multiply. */
 enum { TAPE_SLOTS = 2 * SLOTS_MOST };
-static inline int slot_codes(int slot) { return SLOTS_MOST + slot; }
+static inline int slot_fp8(int slot) { return SLOTS_MOST + slot; }
 typedef uint64_t slot_set; /* bit per slot */
 static inline slot_set slot_bit(int slot) { return (slot_set)1 << slot; }
 

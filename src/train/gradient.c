@@ -18,15 +18,15 @@ static void sum_microbatch(trainer *t, bucket *b, queue *q)
 {
     queue *g = t->queues.gradient;
     gradient_sum x = sharded_sum(&t->stage.sharded, b);
-    bool checked = b->summed == checked_microbatch(t);
+    bool checked = b->microbatches_added == checked_microbatch(t);
     queue_follow(g, q);
     if (checked) conserve_before(t, g, b, SUM_OF_PARTS, b->microbatch);
     mark sent = submit(g, "gradients", all_to_all_op(b->parts, x.parts, b->microbatch));
     submit(g, "gradients", sum_parts_op(x.sum, x.parts));
     if (checked) conserve_after(t, g, b, SUM_OF_PARTS, x.sum);
-    b->reduced = submit(g, "gradients", copy_op(b->gradient, b->summed ? UPDATE : WRITE, x.sum));
-    b->summed++;
-    sharded_give_gradient(&t->stage.sharded, b, sent);
+    b->reduced = submit(g, "gradients", copy_op(b->gradient, b->microbatches_added ? UPDATE : WRITE, x.sum));
+    b->microbatches_added++;
+    sharded_release_gradient(&t->stage.sharded, b, sent);
 }
 
 /* Sums a step's gradient, if every rank has a gradient of the whole bucket. */
@@ -59,7 +59,7 @@ void gradient_reduce(void *listener, bucket *b, queue *q)
     origin before = origin_layer(t->machine, PHASE_GRADIENT, NO_LAYER);
     if (b->gathered_for_use) sum_microbatch(t, b, q);
     else sum_step(t, b, q);
-    bool last = !b->gathered_for_use || b->summed == t->stage.params.microbatches;
+    bool last = !b->gathered_for_use || b->microbatches_added == t->stage.params.microbatches;
     if (last && b->sum->size > 1) sum_copies(t, b, q);
     if (b->parts || b->sum->size > 1) queues_wait_unless_overlap(&t->queues, b->reduced);
     origin_restore(t->machine, before);
@@ -73,7 +73,7 @@ static void exchange_ends(trainer *t, bucket *b)
     group *stages = &t->mesh->axis[AXIS_PIPELINE];
     int peer = stages->rank == 0 ? stages->size - 1 : 0;
     transfer pair[2] = { { .send = true, .peer = peer }, { .send = false, .peer = peer } };
-    if (b) pair[0].tensor = gradient_shard(b), pair[1].tensor = b->other;
+    if (b) pair[0].tensor = gradient_shard(b), pair[1].tensor = b->other_end;
     if (b) queue_wait(t->queues.gradient, b->reduced);
     queue_follow(t->queues.gradient, t->queues.compute);
     queue_wait(t->queues.compute, submit(t->queues.gradient, "tied_gradients", exchange_op(stages, pair, b ? 2 : 0)));
@@ -82,7 +82,7 @@ static void exchange_ends(trainer *t, bucket *b)
 /* Adds the two gradients. Addition is commutative, so both ends have the same bits. */
 void gradient_tie(trainer *t)
 {
-    bucket *b = t->stage.params.looked_up, *head = t->stage.params.head;
+    bucket *b = t->stage.params.tied_embedding, *head = t->stage.params.head;
     queue *q = t->queues.compute;
     if (!t->given->model.tied_embedding) return;
     origin before = origin_layer(t->machine, PHASE_GRADIENT, NO_LAYER);
@@ -91,7 +91,7 @@ void gradient_tie(trainer *t)
     if (head) queue_wait(q, head->reduced);
     if (b)
         b->reduced =
-            submit(q, "tied_gradients", copy_op(gradient_shard(b), UPDATE, head ? gradient_shard(head) : b->other));
+            submit(q, "tied_gradients", copy_op(gradient_shard(b), UPDATE, head ? gradient_shard(head) : b->other_end));
     origin_restore(t->machine, before);
 }
 
@@ -104,10 +104,10 @@ void gradient_norm(trainer *t)
     for (int i = p->bucket_count - 1; i >= 0; i--) { /* in the order in which backward completed them */
         bucket *b = &p->buckets[i];
         queue_wait(q, b->reduced);
-        if (p->norm == &t->mesh->all ? bucket_first_owner(b) : bucket_counts(b))
+        if (p->norm_ranks == &t->mesh->all ? bucket_first_owner(b) : bucket_counts(b))
             submit(q, "norm", square_sum_op(gradient_shard(b), t->squares));
     }
-    queues_all_reduce(l, l->gradient, "norm", p->norm, t->squares);
+    queues_all_reduce(l, l->gradient, "norm", p->norm_ranks, t->squares);
     submit(q, "loss", sum_op(t->loss, WRITE, t->stage.loss)); /* zero except on the last stage */
     queues_all_reduce(l, l->gradient, "loss", &t->mesh->gradient, t->loss);
     queues_all_reduce(l, l->gradient, "loss", &t->mesh->axis[AXIS_SHARD], t->loss);

@@ -54,9 +54,9 @@ static void update_fp8(trainer *t, const bucket *b, adamw_rule rule, int row, in
     if (limit > shard_end) limit = shard_end;
     if (first >= limit) return;
     adamw_operands x = operands_of(t, b, first, limit - first);
-    x.weight.scale = tensor_slice(t->stage.work.fp8.scales, 0, p->codes, 1).data;
-    x.amax = tensor_slice(t->stage.work.fp8.amax, 0, p->codes, 1);
-    x.counts = tensor_flat(tensor_slice(t->stage.work.fp8.counts, 0, p->codes, 1));
+    x.weight.scale = tensor_slice(t->stage.work.fp8.scales, 0, p->fp8_tensor, 1).data;
+    x.amax = tensor_slice(t->stage.work.fp8.amax, 0, p->fp8_tensor, 1);
+    x.counts = tensor_flat(tensor_slice(t->stage.work.fp8.counts, 0, p->fp8_tensor, 1));
     submit(t->queues.compute, "adamw", adamw_op(&x, rule));
 }
 
@@ -73,7 +73,7 @@ static void update_values(trainer *t, const bucket *b, adamw_rule rule)
     adamw_operands all = operands_of(t, b, b->shard_first, b->shard_elements);
     if (!is_fp8(b)) submit(t->queues.compute, "adamw", adamw_op(&all, rule));
     for (int i = b->first_param, end; is_fp8(b) && i < b->first_param + b->params; i = end) {
-        end = codes_end(&t->stage.params, i);
+        end = fp8_tensor_end(&t->stage.params, i);
         update_fp8(t, b, rule, i, end);
     }
 }

@@ -68,7 +68,7 @@ static void forward(trainer *t, const schedule_action *a, const arrival *in)
     }
     boundary_buffer *out = boundary_next(&t->stage.outputs, compute);
     stage_forward(&t->stage, a->chunk, a->microbatch, out->tensor);
-    out->busy = send(t, LINK_FORWARD_OUT, "activation", out->tensor);
+    out->last_use = send(t, LINK_FORWARD_OUT, "activation", out->tensor);
 }
 
 static void backward(trainer *t, const schedule_action *a, const arrival *in)
@@ -77,8 +77,8 @@ static void backward(trainer *t, const schedule_action *a, const arrival *in)
     boundary_buffer *b = in->gradient ? in->gradient : boundary_next(&t->stage.gradients, compute);
     wait_for_input(t, in);
     stage_backward(&t->stage, a->chunk, a->microbatch, b->tensor);
-    b->busy = t->stage.chunk[a->chunk].has_embedding ? queue_mark(compute)
-                                                     : send(t, LINK_BACKWARD_OUT, "gradient", b->tensor);
+    b->last_use = t->stage.chunk[a->chunk].has_embedding ? queue_mark(compute)
+                                                         : send(t, LINK_BACKWARD_OUT, "gradient", b->tensor);
 }
 
 /* The queue of received gradients waits for the previous step here: at the first gradient, the hazard checker may no

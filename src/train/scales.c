@@ -43,7 +43,7 @@ void scales_initialize(trainer *t)
 {
     const fp8_state *f = fp8_of(t);
     if (f->mode == FP8_OFF) return;
-    submit(t->queues.compute, "history", fill_op(is_delayed(t) ? f->history : f->latest, 0.0));
+    submit(t->queues.compute, "history", fill_op(is_delayed(t) ? f->history : f->current_amax, 0.0));
     submit(t->queues.compute, "counts", fill_op(f->counts, 0.0));
     machine_upload(t->machine, f->amax, t->first_amax);
     if (is_delayed(t)) compute_scales(t, f->scales);

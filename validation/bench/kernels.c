@@ -49,7 +49,7 @@ static double operand_bytes(const op *o)
 
 static void time_op(const char *name, dtype type, op o)
 {
-    if (o.lacks) FAIL("%s: %s", name, o.lacks);
+    if (o.error) FAIL("%s: %s", name, o.error);
     size_t scratch_bytes = host_scratch_of(&(machine_tuning){ 0 }, &o);
     void *scratch = aligned_alloc(64, (scratch_bytes + 127) / 64 * 64);
     double best = 1e30;

@@ -62,7 +62,7 @@ static void compare_tied_embedding(comparison *c)
 {
     const group *stages = &c->t->mesh->axis[AXIS_PIPELINE];
     if (c->t->given->model.tied_embedding && stages->size > 1)
-        compare_within(c, &(replicas){ c->t->stage.params.looked_up, stages, DIGEST_HELD, DIGEST_GATHERED });
+        compare_within(c, &(replicas){ c->t->stage.params.tied_embedding, stages, DIGEST_HELD, DIGEST_GATHERED });
 }
 
 void replicas_compare(conservation *to, trainer *t)

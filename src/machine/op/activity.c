@@ -5,12 +5,11 @@
 #include <string.h>
 
 /* Polls between two yields. 8 was the best of 1, 4, 8, 16, 64 for 2 to 8 ranks on 2 cores, with Open MPI and MPICH. */
-enum { POLLS = 8 };
-enum { LOOKS = 100000 }; /* attempts of a reader, at most 10 ms; on a busy processor it loses many races */
+enum { POLLS_PER_YIELD = 8, READ_ATTEMPTS = 100000 }; /* attempts: 10 ms; a reader on a busy core loses many races */
 
-static activity_state alone;
-static _Atomic(activity_state *) place = &alone;
-static int depth; /* number of nested waits */
+static activity_state unpublished;
+static _Atomic(activity_state *) published = &unpublished;
+static int wait_depth;
 static unsigned polls;
 static uint64_t era;
 
@@ -43,11 +42,11 @@ void activity_store(activity_cell *c, const activity *e)
     atomic_thread_fence(memory_order_release);
 }
 
-/* Reads the half that is not being written, and again if the writer has come back to it; at most LOOKS times. */
+/* Reads the half that is not being written, and again if the writer has come back to it meanwhile. */
 void activity_load(activity_cell *c, activity *e)
 {
     uint64_t word[ACTIVITY_WORDS];
-    for (int look = 0; look < LOOKS; look++) {
+    for (int attempt = 0; attempt < READ_ATTEMPTS; attempt++) {
         uint64_t version = atomic_load_explicit(&c->version, memory_order_acquire);
         for (int i = 0; i < ACTIVITY_WORDS; i++)
             word[i] = atomic_load_explicit(&c->word[version & 1][i], memory_order_relaxed);
@@ -59,7 +58,7 @@ void activity_load(activity_cell *c, activity *e)
 
 /* ---- what the main thread publishes ---- */
 
-static activity_state *own(void) { return atomic_load_explicit(&place, memory_order_relaxed); }
+static activity_state *state(void) { return atomic_load_explicit(&published, memory_order_relaxed); }
 
 static void copy_cell(activity_cell *to, activity_cell *from)
 {
@@ -70,7 +69,7 @@ static void copy_cell(activity_cell *to, activity_cell *from)
 
 void activity_publish(activity_state *at)
 {
-    activity_state *before = own();
+    activity_state *before = state();
     at->allowance = before->allowance;
     copy_cell(&at->doing, &before->doing);
     copy_cell(&at->waiting, &before->waiting);
@@ -79,15 +78,15 @@ void activity_publish(activity_state *at)
         at->entered[i].order = before->entered[i].order;
         at->entered[i].key = before->entered[i].key;
     }
-    place = at;
+    published = at;
 }
 
-void activity_allow(double seconds) { own()->allowance = seconds; }
+void activity_allow(double seconds) { state()->allowance = seconds; }
 
 /* Only one thread writes the count, so the bus need not be locked for an atomic addition. */
 void activity_progress(void)
 {
-    activity_state *s = own();
+    activity_state *s = state();
     uint64_t n = atomic_load_explicit(&s->progress, memory_order_relaxed);
     atomic_store_explicit(&s->progress, n + 1, memory_order_relaxed);
 }
@@ -96,20 +95,20 @@ void activity_doing(const char *what, int64_t number)
 {
     activity e = { .number = number + 1, .since = clock_seconds() };
     activity_text(e.kind, sizeof e.kind, what);
-    activity_store(&own()->doing, &e);
+    activity_store(&state()->doing, &e);
     activity_progress();
 }
 
 void activity_completed(const activity *e)
 {
-    activity_store(&own()->completed, e);
+    activity_store(&state()->completed, e);
     activity_progress();
 }
 
 /* If all places are taken, the group takes the place of another one. */
 void activity_enter(const activity *e)
 {
-    activity_state *s = own();
+    activity_state *s = state();
     int at = 0;
     while (at < ACTIVITY_GROUPS && s->entered[at].key && s->entered[at].key != e->group.key) at++;
     if (at == ACTIVITY_GROUPS) at = (int)(e->group.key % ACTIVITY_GROUPS);
@@ -119,15 +118,15 @@ void activity_enter(const activity *e)
 
 void activity_wait(const activity *e)
 {
-    if (depth++) return;
-    activity_state *s = own();
+    if (wait_depth++) return;
+    activity_state *s = state();
     activity_store(&s->waiting, e);
     atomic_store_explicit(&s->waits, true, memory_order_release);
 }
 
 void activity_wait_end(void)
 {
-    if (--depth == 0) atomic_store_explicit(&own()->waits, false, memory_order_release);
+    if (--wait_depth == 0) atomic_store_explicit(&state()->waits, false, memory_order_release);
 }
 
 void activity_wait_for_all(const char *what, int ranks)
@@ -146,5 +145,5 @@ uint64_t activity_era(void) { return era; }
 /* MPICH never yields while it polls: without this, ranks on one core wait for each other's time slices. */
 void activity_yield(void)
 {
-    if (++polls % POLLS == 0) sched_yield();
+    if (++polls % POLLS_PER_YIELD == 0) sched_yield();
 }

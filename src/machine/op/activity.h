@@ -19,8 +19,8 @@ typedef struct {
 /* Returns the world rank of a member. */
 int rank_of_member(const activity_group *g, int member);
 
-/* An operation, a library call or a part of the run. number: in its group, from 1; 0: none. order: grows in a group,
- * equal on all its ranks, even if numbers start again. step, microbatch, layer: -1 if none. */
+/* An operation, a library call or a part of the run. number: in its group, from 1; 0: none. order: like number, but it
+ * grows even if numbers start again. step, microbatch, layer: -1 if none. */
 typedef struct {
     char kind[24], name[48], axis[16], phase[16], type[8];
     int64_t step, number, elements;

@@ -65,7 +65,7 @@ typedef struct {
 typedef struct {
     double clip, tokens;
 } step_clip_args; /* clip: 0 for none; tokens: of the global batch */
-/* rows: of an expert's buffer. groups: choices compete within one. local: experts of a rank (buffers interleaved). */
+/* rows: of an expert's buffer. groups: choices compete in each. local: experts of a rank (buffers interleaved). */
 enum { CHOICES = 2 };
 typedef struct {
     int64_t rows;

@@ -16,10 +16,10 @@ op grouped_matmul_op(tensor c, access_mode c_access, tensor a, tensor b)
     return o;
 }
 
-static bool is_choice(tensor t, dtype type, int64_t tokens) { return plain(t, type) && rows_by(t, tokens, CHOICES); }
+static bool is_choice(tensor t, dtype type, int64_t tokens) { return is_dense(t, type) && rows_by(t, tokens, CHOICES); }
 static bool is_statistics(tensor t, int64_t tokens, int64_t experts)
 {
-    return plain(t, F32) && t.dims == 3 && t.dim[1] == ROUTED_STATISTICS && t.dim[2] == experts && t.dim[0] > 0 &&
+    return is_dense(t, F32) && t.dims == 3 && t.dim[1] == ROUTED_STATISTICS && t.dim[2] == experts && t.dim[0] > 0 &&
            tokens % t.dim[0] == 0;
 }
 static bool is_logits(tensor t) { return is_float(t) && tensor_contiguous(&t) && columns(t) >= CHOICES; }
@@ -35,11 +35,11 @@ op router_forward_op(router_forward_operands x, router_args args)
     need(args.groups > 0 && n % args.groups == 0 && args.rows % args.groups == 0, &o,
          "tokens or rows are no multiple of the groups");
     need(args.groups == 1 || tensor_present(&x.order), &o, "the order of tokens in groups is missing");
-    need(!tensor_present(&x.order) || (plain(x.order, I32) && tensor_elements(&x.order) == n), &o,
+    need(!tensor_present(&x.order) || (is_dense(x.order, I32) && tensor_elements(&x.order) == n), &o,
          "order is not a number per token");
     need(is_choice(x.choices, I32, n) && is_choice(x.weights, F32, n) && is_choice(x.place, I32, n), &o,
          "choices, weights or place are not two per token");
-    need(args.local > 0 && experts % args.local == 0 && plain(x.source, I32) &&
+    need(args.local > 0 && experts % args.local == 0 && is_dense(x.source, I32) &&
              tensor_elements(&x.source) == experts * args.rows,
          &o, "source is not one number per row of the experts");
     need(is_statistics(x.statistics, n, experts), &o, "statistics are not [sequences, 3, experts] F32");
@@ -57,9 +57,9 @@ op router_backward_op(router_backward_operands x, balance_args args)
     need(is_choice(x.choices, I32, n) && is_choice(x.d_weights, F32, n), &o,
          "choices or d_weights are not two a token");
     need(is_statistics(x.statistics, n, experts), &o, "statistics are not [sequences, 3, experts] F32");
-    need(!tensor_present(&x.loss) || (plain(x.loss, F64) && tensor_elements(&x.loss) == x.statistics.dim[0]), &o,
+    need(!tensor_present(&x.loss) || (is_dense(x.loss, F64) && tensor_elements(&x.loss) == x.statistics.dim[0]), &o,
          "loss is not one F64 a sequence");
-    need(!tensor_present(&x.load) || (plain(x.load, F64) && rows_by(x.load, 2, experts)), &o,
+    need(!tensor_present(&x.load) || (is_dense(x.load, F64) && rows_by(x.load, 2, experts)), &o,
          "load is not [2, experts] F64");
     return o;
 }
@@ -69,7 +69,7 @@ op permute_op(tensor out, tensor x, tensor source)
     op o = op_made(OP_PERMUTE, (tensor[]){ out, x, source }, NULL);
     need(walkable(out) && walkable(x) && out.type == x.type && columns(out) == columns(x), &o,
          "rows differ in length or format");
-    need(plain(source, I32) && tensor_elements(&source) == rows(out), &o, "source is not one number per row");
+    need(is_dense(source, I32) && tensor_elements(&source) == rows(out), &o, "source is not one number per row");
     return o;
 }
 
@@ -93,6 +93,6 @@ op unpermute_backward_op(unpermute_backward_operands x)
     need(columns(x.y) == h && rows_by(x.d_y, rows(x.y), h), &o, "d_out, y and d_y differ in shape");
     need(is_choice(x.weights, F32, n) && is_choice(x.d_weights, F32, n) && is_choice(x.place, I32, n), &o,
          "weights, their gradient or place are not two per token");
-    need(plain(x.source, I32) && tensor_elements(&x.source) == rows(x.y), &o, "source is not one number per row");
+    need(is_dense(x.source, I32) && tensor_elements(&x.source) == rows(x.y), &o, "source is not one number per row");
     return o;
 }

@@ -2,10 +2,10 @@
 #pragma once
 #include "machine/op/op.h"
 
-/* Notes in o->lacks the first condition that is false. */
+/* Notes in o->error the first condition that is false. */
 static inline void need(bool condition, op *o, const char *what)
 {
-    if (!condition && !o->lacks) o->lacks = what;
+    if (!condition && !o->error) o->error = what;
 }
 
 /* Makes an op. operands: in the rule's order, tensor_none() if absent. chosen: accesses that the rule leaves open. */
@@ -40,8 +40,8 @@ static inline bool walkable(tensor t)
 {
     return t.dims > 0 && is_float(t) && (columns(t) == 1 || t.stride[t.dims - 1] == 1);
 }
-static inline bool plain(tensor t, dtype type) { return t.type == type && tensor_contiguous(&t); }
-static inline bool same_elements(tensor a, tensor b) { return tensor_elements(&a) == tensor_elements(&b); }
+static inline bool is_dense(tensor t, dtype type) { return t.type == type && tensor_contiguous(&t); }
+static inline bool same_count(tensor a, tensor b) { return tensor_elements(&a) == tensor_elements(&b); }
 
 static inline bool same_shape(tensor a, tensor b)
 {

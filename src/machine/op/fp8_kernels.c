@@ -8,7 +8,7 @@ tensor fp8_transposed_shape(dtype type, int64_t groups, int64_t m, int64_t n)
     return groups ? tensor_3d(NULL, type, groups, n, padded) : tensor_2d(NULL, type, n, padded);
 }
 
-static bool in_sixteens(int64_t n) { return n % FP8_ALIGNMENT == 0; }
+static bool aligned(int64_t n) { return n % FP8_ALIGNMENT == 0; }
 
 /* Checks what cuBLASLt requires of FP8 on Hopper, for [m, k] and [k, n], or groups of them. */
 static void need_aligned(op *o, tensor c, tensor a, tensor b)
@@ -18,8 +18,8 @@ static void need_aligned(op *o, tensor c, tensor a, tensor b)
     need(a.type == E4M3 || b.type == E4M3, o, "both are E5M2");
     need(is_float(c), o, "the product of FP8 codes is neither BF16 nor FP32");
     need(a.stride[column] == 1 && b.stride[row] == 1, o, "FP8 codes are not contiguous along the sum");
-    need(in_sixteens(a.dim[column]) && in_sixteens(a.stride[row]) && in_sixteens(b.stride[column]) &&
-             in_sixteens(c.stride[column] == 1 ? c.dim[column] : c.dim[row]),
+    need(aligned(a.dim[column]) && aligned(a.stride[row]) && aligned(b.stride[column]) &&
+             aligned(c.stride[column] == 1 ? c.dim[column] : c.dim[row]),
          o, "sizes of an FP8 product are no multiples of 16");
 }
 
@@ -50,10 +50,10 @@ static void add_encoding(op *o, int64_t m, int64_t n, encoding to)
     need(!by_rows || !by_columns || (to.codes.type == to.transposed.type && to.codes.scale == to.transposed.scale), o,
          "codes and their transposed copy differ in format or scale");
     need(!tensor_present(&codes) || codes.scale, o, "codes without a scale");
-    need(!tensor_present(&to.amax) || (plain(to.amax, I32) && tensor_elements(&to.amax) == 1), o,
+    need(!tensor_present(&to.amax) || (is_dense(to.amax, I32) && tensor_elements(&to.amax) == 1), o,
          "amax is not one number");
     need(!tensor_present(&to.counts) ||
-             (plain(to.counts, U64) && tensor_elements(&to.counts) == FP8_COUNTS && tensor_present(&codes)),
+             (is_dense(to.counts, U64) && tensor_elements(&to.counts) == FP8_COUNTS && tensor_present(&codes)),
          o, "counts are not those of codes");
 }
 
@@ -71,7 +71,7 @@ op encode_op(op o, encoding to)
     if (!tensor_present(&to.codes) && !tensor_present(&to.transposed)) return o;
     while (op_rules[o.kind].operand[i].name && !op_rules[o.kind].operand[i].encoded) i++;
     need(op_rules[o.kind].operand[i].name, &o, "this operation makes no codes");
-    if (o.lacks) return o;
+    if (o.error) return o;
     tensor values = o.operand[i].tensor;
     if (op_rules[o.kind].operand[i].encoded == ENCODED_INSTEAD) o.operand[i].tensor = tensor_none();
     add_encoding(&o, rows(values), columns(values), to);
@@ -96,7 +96,7 @@ op transpose_op(tensor out, tensor x)
     int row = x.dims - 2;
     op o = op_made(OP_TRANSPOSE, (tensor[]){ out, x }, NULL);
     need((x.dims == 2 || x.dims == 3) && is_fp8(x) && out.type == x.type, &o, "these are not matrices of FP8 codes");
-    if (o.lacks) return o;
+    if (o.error) return o;
     need(x.stride[row + 1] == 1, &o, "a row has gaps");
     need(tensor_contiguous(&out) &&
              same_shape(out, fp8_transposed_shape(x.type, row ? x.dim[0] : 0, x.dim[row], x.dim[row + 1])),
@@ -110,11 +110,11 @@ op fp8_scales_op(fp8_scales_operands x, fp8_scales_args args)
     bool keeps = tensor_present(&x.history);
     op o = op_made(OP_FP8_SCALES, (tensor[]){ x.scalars, x.amax, x.history, x.scales }, NULL);
     o.args.fp8_scales = args;
-    need(!keeps || (plain(x.scalars, F64) && tensor_elements(&x.scalars) == STEP_SCALARS), &o,
+    need(!keeps || (is_dense(x.scalars, F64) && tensor_elements(&x.scalars) == STEP_SCALARS), &o,
          "these are not the step's scalars");
-    need(plain(x.amax, I32) && plain(x.scales, F32) && tensor_elements(&x.scales) == n * FP8_FACTORS, &o,
+    need(is_dense(x.amax, I32) && is_dense(x.scales, F32) && tensor_elements(&x.scales) == n * FP8_FACTORS, &o,
          "amaxes and scales are not as many");
-    need(!keeps || (plain(x.history, I32) && rows_by(x.history, FP8_HISTORY, n)), &o,
+    need(!keeps || (is_dense(x.history, I32) && rows_by(x.history, FP8_HISTORY, n)), &o,
          "the history is not amaxes of its steps");
     return o;
 }
@@ -133,7 +133,8 @@ static bool encodes_instead(const op *o)
     return op_rules[o->kind].operand[encoded_operand(o)].encoded == ENCODED_INSTEAD;
 }
 
-/* Returns the shape of the values. rope_backward encodes its first operand; other outputs have its rows and format. */
+/* Returns the shape of the values. rope_backward encodes operand 0; in other kinds, the output has its rows and
+ * format. */
 static tensor values_of(const op *o, void *scratch)
 {
     const operand *e = &o->operand[op_encoding(o)];
@@ -150,8 +151,8 @@ size_t encoded_bytes(const op *o)
     return (tensor_span(&values) + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
 }
 
-/* Returns the copy of the whole [s, b, heads, d]. Then only some heads and elements are rotated (rope_args). */
-static op copied_for_rotation(op *values, tensor copy)
+/* Returns a copy of the whole [s, b, heads, d] to scratch; `values` then rotates it as rope_args says. */
+static op copy_for_rotation(op *values, tensor copy)
 {
     tensor whole = values->operand[0].tensor, x = whole;
     rope_args rotated = values->args.rope;
@@ -170,7 +171,7 @@ encoded_parts encoded_parts_of(const op *o, void *scratch)
         p.values.operand[at + i].tensor = tensor_none();
     }
     p.codes.operand[0].tensor = values;
-    if (o->kind == OP_ROPE_BACKWARD) p.copied = copied_for_rotation(&p.values, values);
+    if (o->kind == OP_ROPE_BACKWARD) p.copied = copy_for_rotation(&p.values, values);
     else p.values.operand[out].tensor = values;
     p.codes.origin = p.copied.origin = o->origin;
     return p;

@@ -19,7 +19,7 @@ op matmul_bias_op(tensor c, tensor a, tensor b, tensor bias)
     enum { BIAS = 3 };
     op o = matmul_op(c, WRITE, a, b);
     o.operand[BIAS].tensor = bias;
-    need(!tensor_present(&bias) || (plain(bias, c.type) && tensor_elements(&bias) == c.dim[1]), &o,
+    need(!tensor_present(&bias) || (is_dense(bias, c.type) && tensor_elements(&bias) == c.dim[1]), &o,
          "bias is not one number of c's format a column");
     need(!tensor_present(&bias) || (c.stride[1] == 1 && c.dim[1] > 1), &o, "a product with a bias is not by rows");
     need(!tensor_present(&bias) || !is_fp8(a) || c.type == BF16, &o, "a product of codes with a bias is not BF16");
@@ -27,7 +27,7 @@ op matmul_bias_op(tensor c, tensor a, tensor b, tensor bias)
 }
 
 static bool is_vector(tensor t, int64_t n) { return walkable(t) && tensor_elements(&t) == n; }
-static bool is_f32_vector(tensor t, int64_t n) { return plain(t, F32) && tensor_elements(&t) == n; }
+static bool is_f32_vector(tensor t, int64_t n) { return is_dense(t, F32) && tensor_elements(&t) == n; }
 
 op norm_forward_op(norm_forward_operands x, float epsilon)
 {
@@ -71,7 +71,7 @@ static op rotation(op_kind kind, tensor x, tensor table)
     op o = op_made(kind, (tensor[RULE_OPERANDS]){ x, table }, NULL);
     need(x.dims == 4 && walkable(x) && x.dim[3] % 2 == 0 && x.dim[3] <= LARGEST_HEAD_DIM, &o,
          "x is not [s, b, heads, even d up to 256]");
-    need(plain(table, F32) && table.dim[0] == x.dim[0] && tensor_elements(&table) == x.dim[0] * x.dim[3], &o,
+    need(is_dense(table, F32) && table.dim[0] == x.dim[0] && tensor_elements(&table) == x.dim[0] * x.dim[3], &o,
          "table is not [s, d/2, 2] F32");
     return o;
 }
@@ -121,7 +121,7 @@ op attention_backward_op(attention_backward_operands x, attention_args args)
     return o;
 }
 
-static bool is_dense_like(tensor t, tensor x) { return same_shape(t, x) && plain(t, x.type) && is_float(t); }
+static bool is_dense_like(tensor t, tensor x) { return same_shape(t, x) && is_dense(t, x.type) && is_float(t); }
 
 op add_op(tensor out, tensor a, tensor b)
 {
@@ -179,7 +179,7 @@ static void need_bias_rows(op *o, tensor x, tensor bias, tensor other)
 {
     need(walkable(x) && walkable(other) && rows_by(other, rows(x), columns(x)) && other.type == x.type, o,
          "two operands [rows, f] differ");
-    need(plain(bias, x.type) && tensor_elements(&bias) == columns(x), o,
+    need(is_dense(bias, x.type) && tensor_elements(&bias) == columns(x), o,
          "bias is not one number of x's format a column");
 }
 
@@ -196,7 +196,7 @@ op gelu_backward_op(gelu_backward_operands x)
                    (access_mode[]){ x.bias_access });
     need_bias_rows(&o, x.x, x.bias, x.d_out);
     need_bias_rows(&o, x.x, x.bias, x.dx);
-    need(plain(x.bias_gradient, F32) && tensor_elements(&x.bias_gradient) == columns(x.x), &o,
+    need(is_dense(x.bias_gradient, F32) && tensor_elements(&x.bias_gradient) == columns(x.x), &o,
          "bias_gradient is not one F32 row");
     return o;
 }
@@ -204,7 +204,7 @@ op gelu_backward_op(gelu_backward_operands x)
 op column_sums_op(tensor x, tensor sums, access_mode sums_access)
 {
     op o = op_made(OP_COLUMN_SUMS, (tensor[]){ x, sums }, (access_mode[]){ sums_access });
-    need(walkable(x) && plain(sums, F32) && columns(sums) == columns(x), &o, "sums are not F32 rows as long as x's");
+    need(walkable(x) && is_dense(sums, F32) && columns(sums) == columns(x), &o, "sums are not F32 rows as long as x's");
     need(rows(sums) > 0 && rows(x) % rows(sums) == 0, &o, "groups of rows are not equal");
     return o;
 }
@@ -214,7 +214,7 @@ op embedding_forward_op(embedding_forward_operands x, embedding_args args)
     bool adds = tensor_present(&x.positions);
     op o = op_made(OP_EMBEDDING_FORWARD, (tensor[]){ x.tokens, x.table, x.out, x.positions }, NULL);
     o.args.embedding = args;
-    need(plain(x.tokens, I32) && walkable(x.table) && x.table.dims == 2 && walkable(x.out), &o,
+    need(is_dense(x.tokens, I32) && walkable(x.table) && x.table.dims == 2 && walkable(x.out), &o,
          "tokens, table or out has a wrong format");
     need(rows_by(x.out, tensor_elements(&x.tokens), columns(x.table)), &o, "out is not one table row per token");
     need(!adds || (walkable(x.positions) && x.positions.type == x.table.type && x.positions.dims == 2 &&
@@ -228,7 +228,7 @@ op embedding_backward_op(tensor tokens, tensor d_out, tensor gradient, access_mo
 {
     op o = op_made(OP_EMBEDDING_BACKWARD, (tensor[]){ tokens, d_out, gradient }, (access_mode[]){ gradient_access });
     o.args.embedding.first = first;
-    need(plain(tokens, I32) && walkable(gradient) && gradient.dims == 2 && walkable(d_out), &o,
+    need(is_dense(tokens, I32) && walkable(gradient) && gradient.dims == 2 && walkable(d_out), &o,
          "tokens, gradient or d_out has a wrong format");
     need(rows_by(d_out, tensor_elements(&tokens), columns(gradient)), &o, "d_out is not one table row per token");
     return o;
@@ -241,9 +241,9 @@ static op cross_entropy(const cross_entropy_operands *x, cross_entropy_part part
     op o = op_made(OP_CROSS_ENTROPY, (tensor[]){ x->logits, x->labels, x->partial, finish ? x->loss : tensor_none() },
                    (access_mode[]){ finish ? UPDATE : READ, finish ? READ : WRITE });
     o.args.cross_entropy = (cross_entropy_args){ part, x->first, x->valid, x->gradient_scale };
-    need(walkable(x->logits) && rows(x->logits) == tokens && plain(x->labels, I32), &o,
+    need(walkable(x->logits) && rows(x->logits) == tokens && is_dense(x->labels, I32), &o,
          "logits are not one row per label");
-    need(plain(x->partial, F32) && tokens > 0 && tensor_elements(&x->partial) % (3 * tokens) == 0, &o,
+    need(is_dense(x->partial, F32) && tokens > 0 && tensor_elements(&x->partial) % (3 * tokens) == 0, &o,
          "partial is not [.., s, b, 3] F32");
     need(finish || tensor_elements(&x->partial) == 3 * tokens, &o, "partial is not of this rank alone");
     need(!finish || (x->loss.type == F64 && x->loss.dims == 1 && tokens % x->loss.dim[0] == 0), &o,

@@ -11,7 +11,7 @@ op matmul_op(tensor c, access_mode c_access, tensor a, tensor b);
  * GPUs require: rows of a and columns of b have no gaps; k, the strides of a and b and the contiguous size of c are
  * multiples of FP8_ALIGNMENT. On a GPU, sums of two E4M3 factors may keep fewer bits than FP32. */
 enum { FP8_ALIGNMENT = 16 };
-/* c = a b + bias [n], rounded as above; bias has c's type, or is absent. Rows of c have no gaps; c of FP8 is BF16. */
+/* c = a b + bias [n], rounded as above; bias of c's type, or absent. Rows of c have no gaps; if a is FP8, c is BF16. */
 op matmul_bias_op(tensor c, tensor a, tensor b, tensor bias);
 
 /* sum = x + delta, rounded to x's type; without delta, x is the sum. RMSNorm: out = sum * rstd * gain; rstd [rows] F32
@@ -101,8 +101,8 @@ typedef struct {
 } gelu_backward_operands;
 op gelu_backward_op(gelu_backward_operands o);
 
-/* FP8 encoding of values [m, n] times their scale; any member may be absent. codes: [m, n]. transposed: [n, m] or, for
- * groups of every groups-th row, [groups, n, m / groups], padded with zeros (fp8_transposed_shape). amax [1] I32:
+/* FP8 encoding of values [m, n] times their scale; any member may be absent. codes: [m, n]. transposed: [n, m] or, if
+ * row i is of group i mod groups, [groups, n, m / groups], padded with zeros (fp8_transposed_shape). amax [1] I32:
  * maximum of itself and amax_bits of the values. counts [FP8_COUNTS] U64 += counts of the values. */
 typedef struct {
     tensor codes, transposed, amax, counts;

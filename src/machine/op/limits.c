@@ -1,8 +1,8 @@
-/* Limits of the difference between an operation and the host, for each kind. Operations of the host itself, if compared
- * whole, and kinds that move, count or make each element by base/numeric.h alone are equal bit for bit and have no
- * limit here. The others add the same terms in another order: n terms of size x then differ by about sqrt(n) x 2^-24.
- * The limit is 2 sqrt(n) + 16 times 2^-24 of the tensor's largest value. One rounding on each side adds 2 half units in
- * the last place. */
+/* Limits of the difference between an operation and the host, for each kind. Equal bit for bit, without a limit here,
+ * are whole operations of the host itself and kinds that only move or count elements or compute each one by
+ * base/numeric.h. The others add the same terms in another order: n terms of size x then differ by about sqrt(n) x
+ * 2^-24. The limit is 2 sqrt(n) + 16 times 2^-24 of the tensor's largest value. One rounding on each side adds 2 half
+ * units in the last place. */
 #include "machine/op/limits.h"
 #include <math.h>
 
@@ -12,12 +12,12 @@ static const double F32_HALF_UNIT = 0x1p-24, BF16_HALF_UNIT = 0x1p-8, F64_UNITS 
 static double columns_of(const tensor *t) { return (double)t->dim[t->dims - 1]; }
 static double elements_of(const tensor *t) { return (double)tensor_elements(t); }
 
-/* terms: of the longest sum in an output element. more: errors other than the order of adding. */
-static shadow_limit limit_of_sums(const op *o, int which, double terms, double more)
+/* terms: of the longest sum in an output element. other_errors: those not from the order of adding. */
+static shadow_limit limit_of_sums(const op *o, int which, double terms, double other_errors)
 {
     bool bf16 = o->operand[which].tensor.type == BF16;
     return (shadow_limit){ .roundings = 2 * (bf16 ? BF16_HALF_UNIT : F32_HALF_UNIT),
-                           .absolute = (2 * sqrt(terms) + 16) * F32_HALF_UNIT + more };
+                           .absolute = (2 * sqrt(terms) + 16) * F32_HALF_UNIT + other_errors };
 }
 
 /* Tensor cores truncate the FP32 sum of each 16 products: errors of half a unit each, of one sign, which add up. */
@@ -26,18 +26,18 @@ enum { TENSOR_CORE_DEPTH = 16 };
 /* Tensor cores of Hopper add 32 FP8 products and the previous sum at a time. Each is aligned with the largest and
  * truncated to 14 bits: a mean error of half of 2^-13 of the largest (DeepSeek-V3 2024, 3.3.2; gpu.md). Errors of the
  * sum have one sign and add up. Errors of n products have different signs and grow like sqrt(n), bounded here by 2
- * sqrt(n). With fast accumulation, where both factors are E4M3, the whole sum is kept so. Otherwise only sums of 128
- * products are kept so; they are then added in FP32, and the relative error of the whole is no larger than theirs.
- * Assumed, not measured: kernels of cuBLASLt keep 14 bits and add 128 products, they truncate towards zero, and no
- * product is far larger than the largest sum of the tensor. The host and emulated GPUs add in FP32. If a scale is not a
- * power of two, the host rounds each value once more; these errors have random signs and fit in the 16. */
+ * sqrt(n). With fast accumulation, used if both factors are E4M3, the whole sum has 14 bits. Otherwise only sums of 128
+ * products have 14 bits; they are added in FP32, and the relative error of the whole is no larger than theirs. Assumed,
+ * not measured: kernels of cuBLASLt keep 14 bits and add 128 products, they truncate towards zero, and no product is
+ * far larger than the largest sum of the tensor. The host and emulated GPUs add in FP32. If a scale is not a power of
+ * two, the host rounds each value once more; these errors have random signs and fit in the 16. */
 enum { FP8_DEPTH = 32, FP8_PROMOTED = 128 };
 static const double FP8_SUM_HALF_UNIT = 0x1p-14;
 
-static double cut_sums(double terms, bool fast)
+static double truncation_error(double terms, bool fast)
 {
-    double kept = fast ? terms : fmin(terms, FP8_PROMOTED);
-    return (kept / FP8_DEPTH + 2 * sqrt(kept)) * FP8_SUM_HALF_UNIT;
+    double truncated = fast ? terms : fmin(terms, FP8_PROMOTED);
+    return (truncated / FP8_DEPTH + 2 * sqrt(truncated)) * FP8_SUM_HALF_UNIT;
 }
 
 const tensor *product_bias(const op *o)
@@ -49,7 +49,7 @@ const tensor *product_bias(const op *o)
 
 /* Most kernels of cuBLASLt for Hopper round a product to BF16 before they add a BF16 matrix or a bias (seen on an H100,
  * 13.1): an error of half a unit of the product. */
-static double rounded_before(const op *o, const op_home *home)
+static double product_rounding(const op *o, const op_home *home)
 {
     bool adds = o->operand[0].access == UPDATE || tensor_present(product_bias(o));
     return home->cuda && adds && o->operand[0].tensor.type == BF16 ? BF16_HALF_UNIT : 0.0;
@@ -59,10 +59,10 @@ shadow_limit limit_of_product(const op *o, const op_home *home, int which)
 {
     const tensor *a = &o->operand[1].tensor, *b = &o->operand[2].tensor;
     double terms = columns_of(a), chain = a->type == BF16 ? terms / TENSOR_CORE_DEPTH : 0.0;
-    bool codes = dtype_bytes(a->type) == 1, fast = a->type == E4M3 && b->type == E4M3;
+    bool fp8 = dtype_bytes(a->type) == 1, fast = a->type == E4M3 && b->type == E4M3;
     shadow_limit limit =
-        limit_of_sums(o, which, terms, codes && home->cuda ? cut_sums(terms, fast) : chain * F32_HALF_UNIT);
-    limit.product = rounded_before(o, home);
+        limit_of_sums(o, which, terms, fp8 && home->cuda ? truncation_error(terms, fast) : chain * F32_HALF_UNIT);
+    limit.product = product_rounding(o, home);
     return limit;
 }
 
@@ -156,7 +156,7 @@ double limit_of_rank_sum(const op_home *home, dtype type, int ranks, double resu
 /* ---- attention ---- */
 
 /* Returns the largest root mean square of a channel of keys over the largest standard deviation of one, at most 64. */
-static double offset_of(const tensor *k)
+static double key_offset(const tensor *k)
 {
     int64_t positions = k->dim[0], channels = k->data ? tensor_elements(k) / positions : 0;
     double square = 0.0, variance = 0.0;
@@ -184,7 +184,7 @@ static const double FORWARD_HALF_UNITS = 1, BACKWARD_HALF_UNITS = 4;
 /* If the library may compute attention, its FP32 results were rounded to BF16 (cuda/attention/attention_staging.h):
  * half a unit more. If it adds to a result, this is half a unit of the added part, which is assumed to be no larger
  * than the largest sum. */
-static shadow_limit staged(shadow_limit limit, const op *o, int which)
+static shadow_limit staged_limit(shadow_limit limit, const op *o, int which)
 {
     bool adds = o->operand[which].access == UPDATE;
     if (o->operand[0].tensor.type != BF16 || o->operand[which].tensor.type != F32) return limit;
@@ -198,8 +198,8 @@ shadow_limit limit_of_attention_forward(const op *o, const op_home *home, int wh
     enum { OUT = 3 };
     bool bf16 = o->operand[0].tensor.type == BF16;
     double keys = (double)o->operand[1].tensor.dim[0];
-    double inside = bf16 && which == OUT ? FORWARD_HALF_UNITS * BF16_HALF_UNIT : 0.0;
-    return limit_of_sums(o, which, keys, inside);
+    double rounding = bf16 && which == OUT ? FORWARD_HALF_UNITS * BF16_HALF_UNIT : 0.0;
+    return limit_of_sums(o, which, keys, rounding);
 }
 
 shadow_limit limit_of_attention_backward(const op *o, const op_home *home, int which)
@@ -207,10 +207,10 @@ shadow_limit limit_of_attention_backward(const op *o, const op_home *home, int w
     enum { DQ = 6 };
     const tensor *q = &o->operand[0].tensor, *k = &o->operand[1].tensor;
     double queries_and_keys = (double)(q->dim[0] * (q->dim[2] / k->dim[2]) + k->dim[0]);
-    double inside = q->type == BF16 ? BACKWARD_HALF_UNITS * BF16_HALF_UNIT : 0.0;
-    shadow_limit limit = limit_of_sums(o, which, queries_and_keys, which == DQ ? inside * offset_of(k) : inside);
+    double rounding = q->type == BF16 ? BACKWARD_HALF_UNITS * BF16_HALF_UNIT : 0.0;
+    shadow_limit limit = limit_of_sums(o, which, queries_and_keys, which == DQ ? rounding * key_offset(k) : rounding);
     bool library = home->cuda && !home->own_attention && !home->deterministic;
-    return library ? staged(limit, o, which) : limit;
+    return library ? staged_limit(limit, o, which) : limit;
 }
 
 /* ---- random signs ---- */

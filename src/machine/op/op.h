@@ -30,17 +30,17 @@ typedef struct {
     const char *name;
 } origin; /* numbers: -1 if none */
 
-/* An operation. lacks: NULL, or the reason why no kernel can run it, with which submit ends the program. */
+/* An operation. error: NULL, or why no kernel can run it; submit then ends the program with this reason. */
 typedef struct {
     op_kind kind;
     int operands;
     operand operand[OP_OPERANDS];
     op_args args;
     origin origin;
-    const char *lacks;
+    const char *error;
 } op;
 
-/* The options of a machine that select the kernel. part: the operands are a part of the whole (shadow_part.c). */
+/* The options of a machine that select the kernel. part: the operands are slices of an operation's. */
 typedef struct {
     bool cuda, deterministic, own_attention, part;
     int transfer_multiprocessors;
@@ -58,7 +58,7 @@ activity op_activity(op_kind kind, const origin *at);
 /* ---- the rule of each kind, for fillers, tally and shadow ---- */
 
 /* The largest difference between a result and its reference on the host: roundings x the larger magnitude + absolute x
- * the largest reference of the tensor + product x the reference without what was added to a product. exact: no
+ * the largest reference of the tensor + product x the reference of a product before anything is added to it. exact: no
  * difference. */
 typedef struct {
     bool exact;
@@ -69,12 +69,12 @@ typedef struct {
 /* Returns the limit of operand `which`. The operands lie in host memory, or have no data. */
 typedef shadow_limit op_limit(const op *o, const op_home *home, int which);
 
-/* The place of FP8 values from encode_op: instead of an output (an updated one is then only read), or next to it. */
-typedef enum { ENCODED_NOT, ENCODED_INSTEAD, ENCODED_BESIDE } encoding_rule;
+/* How encode_op encodes an output: the FP8 values replace it (with UPDATE it is then only read), or accompany it. */
+typedef enum { ENCODED_NEVER, ENCODED_INSTEAD, ENCODED_ALSO } encoding_rule;
 
 /* The rule of an operand. name: as in kernels.h. axes: one letter for each of the first dimensions or, after a '*', of
- * the last ones. Operands with the same letter count the same thing, perhaps in multiples (query heads of a key head);
- * 'e' counts all elements of any shape. chosen: the filler or its caller chooses the access. */
+ * the last ones. Axes with the same letter have the same length, or a multiple of it (query heads per key head); 'e'
+ * stands for all elements of any shape. chosen: the filler or its caller chooses the access. */
 typedef struct {
     const char *name, *axes;
     access_mode access;
@@ -88,8 +88,8 @@ typedef struct {
     int length;
 } axis_sample;
 
-/* The rule of a kind. passes: how often the first operand of a collective, the parts of all ranks, goes around a ring.
- * limit: NULL if machines agree bit for bit. sample: if it is empty, the shadow takes the whole operation. */
+/* The rule of a kind. passes: how often a ring algorithm passes the whole first operand of a collective around. limit:
+ * NULL if machines agree bit for bit. sample: if it is empty, the shadow takes the whole operation. */
 enum { RULE_OPERANDS = 13, RULE_AXES = 2 };
 typedef struct {
     operand_rule operand[RULE_OPERANDS + 1];
@@ -103,8 +103,8 @@ extern const op_rule op_rules[OP_KINDS];
 /* Returns the index of the operands that encode an output (kernels.h, encoding), or -1 if there are none. */
 enum { ENCODING_CODES, ENCODING_TRANSPOSED, ENCODING_SCALE, ENCODING_AMAX, ENCODING_COUNTS, ENCODING_OPERANDS };
 int op_encoding(const op *o);
-/* An operation that encodes, split into several. copied: the input of a rotation, copied to scratch; else without
- * operands. values: makes the output, in scratch of encoded_bytes if only codes are kept. codes: quantize. */
+/* An operation that encodes, split into several. copied: copies the input of a rotation to scratch; other kinds: no
+ * operands. values: computes the output, in scratch (encoded_bytes) if FP8 values replace it. codes: quantizes it. */
 typedef struct {
     op copied, values, codes;
 } encoded_parts;

@@ -39,7 +39,7 @@ static double attention_backward_flops(const op *o) { return 4 * pairs_flops(o);
 #define UPDATES(name, axes) OPERAND(name, axes, UPDATE, false, false)
 #define BY_CALLER(name, axes) OPERAND(name, axes, READ, true, false)
 #define OPTIONAL(name, axes, access) OPERAND(name, axes, access, false, true)
-/* An output that encode_op can replace, and the operands that it adds, of rows [s, n] or of columns "*f". */
+/* ENCODED: an output that encode_op can replace. CODES: the operands that it adds, of rows [s, n] or columns "*f". */
 #define ENCODED(name, axes) OPERAND(name, axes, WRITE, false, true, ENCODED_INSTEAD)
 #define CODES(axes, transposed_axes)                                                                                   \
     OPTIONAL("codes", axes, WRITE), OPTIONAL("transposed", transposed_axes, WRITE), OPTIONAL("scale", "", READ),       \
@@ -64,7 +64,7 @@ const op_rule op_rules[OP_KINDS] = {
                           .limit = limit_of_rows,
                           .sample = { { 's', POSITIONS } } },
     [OP_NORM_BACKWARD] = { .operand = { READS("d_out", "s"), READS("x", "s"), READS("rstd", "s"), READS("gain", ""),
-                                        OPERAND("dx", "s", READ, true, false, ENCODED_BESIDE),
+                                        OPERAND("dx", "s", READ, true, false, ENCODED_ALSO),
                                         BY_CALLER("gain_gradient", ""), OPTIONAL("mean", "s", READ),
                                         OPERAND("bias_gradient", "", READ, true, true), CODES_OF_ROWS },
                            .limit = limit_of_norm_backward,
@@ -173,8 +173,8 @@ int op_encoding(const op *o)
 {
     int at = o->operands - ENCODING_OPERANDS;
     if (o->kind == OP_QUANTIZE || at < 1 || strcmp(op_rules[o->kind].operand[at].name, "codes") != 0) return -1;
-    bool any = tensor_present(&o->operand[at + ENCODING_SCALE].tensor);
-    return any ? at : -1;
+    bool encodes = tensor_present(&o->operand[at + ENCODING_SCALE].tensor);
+    return encodes ? at : -1;
 }
 
 /* ---- descriptions of operations ---- */

@@ -4,13 +4,13 @@
 
 static void need_scalars(op *o, tensor scalars)
 {
-    need(plain(scalars, F64) && tensor_elements(&scalars) == STEP_SCALARS, o, "these are not the step's scalars");
+    need(is_dense(scalars, F64) && tensor_elements(&scalars) == STEP_SCALARS, o, "these are not the step's scalars");
 }
 
 op adamw_op(const adamw_operands *x, adamw_rule rule)
 {
     bool has_master = tensor_present(&x->master);
-    bool codes = is_fp8(x->weight);
+    bool fp8 = is_fp8(x->weight);
     const tensor part[] = { x->gradient, x->weight, x->first, x->second, has_master ? x->master : x->weight };
     op o = op_made(OP_ADAMW,
                    (tensor[]){ x->scalars, x->gradient, x->weight, x->master, x->first, x->second,
@@ -18,14 +18,13 @@ op adamw_op(const adamw_operands *x, adamw_rule rule)
                    (access_mode[]){ has_master ? WRITE : UPDATE });
     o.args.adamw = rule;
     need_scalars(&o, x->scalars);
-    need(!codes || (has_master && x->weight.scale), &o, "a weight of codes has no master or no scale");
+    need(!fp8 || (has_master && x->weight.scale), &o, "a weight of codes has no master or no scale");
     for (int i = 0; i < 5; i++)
-        need((is_float(part[i]) || (i == 1 && codes)) && tensor_contiguous(&part[i]) &&
-                 same_elements(part[i], x->weight),
+        need((is_float(part[i]) || (i == 1 && fp8)) && tensor_contiguous(&part[i]) && same_count(part[i], x->weight),
              &o, "parts of the bucket differ");
-    need(!tensor_present(&x->amax) || (plain(x->amax, I32) && tensor_elements(&x->amax) == 1), &o,
+    need(!tensor_present(&x->amax) || (is_dense(x->amax, I32) && tensor_elements(&x->amax) == 1), &o,
          "amax is not one number");
-    need(!tensor_present(&x->counts) || (codes && plain(x->counts, U64) && tensor_elements(&x->counts) == FP8_COUNTS),
+    need(!tensor_present(&x->counts) || (fp8 && is_dense(x->counts, U64) && tensor_elements(&x->counts) == FP8_COUNTS),
          &o, "counts are not those of codes");
     return o;
 }
@@ -43,7 +42,7 @@ op digest_op(tensor x, tensor sum, const digest_args *args)
     op o = op_made(OP_DIGEST, (tensor[]){ x, sum }, NULL);
     o.args.digest = *args;
     need(tensor_contiguous(&x), &o, "digest of a tensor with gaps");
-    need(plain(sum, U64) && tensor_elements(&sum) == 1, &o, "the sum of a digest is not one U64");
+    need(is_dense(sum, U64) && tensor_elements(&sum) == 1, &o, "the sum of a digest is not one U64");
     return o;
 }
 
@@ -56,7 +55,7 @@ op signed_sums_op(tensor x, tensor scalars, tensor totals, const signed_sums_arg
     need(args->owners > 0 && tensor_elements(&x) % ((int64_t)args->owners * SIGN_RUN) == 0 &&
              args->place % SIGN_RUN == 0,
          &o, "the parts are not made of whole runs of signs");
-    need(plain(totals, F64) && tensor_elements(&totals) == SUM_SLICES * SLICE_TOTALS, &o,
+    need(is_dense(totals, F64) && tensor_elements(&totals) == SUM_SLICES * SLICE_TOTALS, &o,
          "totals are not two F64 a slice");
     return o;
 }
@@ -71,26 +70,26 @@ op fill_op(tensor out, double value)
 
 op copy_op(tensor to, access_mode to_access, tensor from)
 {
-    bool dense = tensor_contiguous(&to) && tensor_contiguous(&from) && same_elements(to, from);
+    bool gapless = tensor_contiguous(&to) && tensor_contiguous(&from) && same_count(to, from);
     op o = op_made(OP_COPY, (tensor[]){ to, from }, (access_mode[]){ to_access });
-    need(dense || (same_shape(to, from) && walkable(to) && walkable(from)), &o, "copy between different shapes");
+    need(gapless || (same_shape(to, from) && walkable(to) && walkable(from)), &o, "copy between different shapes");
     return o;
 }
 
 op sum_op(tensor out, access_mode out_access, tensor x)
 {
     op o = op_made(OP_SUM, (tensor[]){ out, x }, (access_mode[]){ out_access });
-    need(plain(out, F64) && plain(x, F64) && tensor_elements(&out) == 1, &o, "sum is of F64 into one F64");
+    need(is_dense(out, F64) && is_dense(x, F64) && tensor_elements(&out) == 1, &o, "sum is of F64 into one F64");
     return o;
 }
 
 op sum_parts_op(tensor out, tensor parts)
 {
-    int64_t of_one = tensor_elements(&out), count = of_one ? tensor_elements(&parts) / of_one : 1;
+    int64_t elements = tensor_elements(&out), count = elements ? tensor_elements(&parts) / elements : 1;
     tensor by_part = tensor_3d(parts.data, parts.type, count, rows(out), columns(out));
     op o = op_made(OP_SUM_PARTS, (tensor[]){ out, by_part }, NULL);
     need(walkable(out), &o, "a row of out has gaps");
-    need(is_float(parts) && tensor_contiguous(&parts) && same_elements(parts, by_part), &o,
+    need(is_float(parts) && tensor_contiguous(&parts) && same_count(parts, by_part), &o,
          "the parts are not as large as out, or have gaps");
     return o;
 }
@@ -100,7 +99,7 @@ op tokens_op(tensor scalars, tensor tokens, tensor labels, const tokens_args *ar
     op o = op_made(OP_TOKENS, (tensor[]){ scalars, tokens, labels }, NULL);
     o.args.tokens = *args;
     need_scalars(&o, scalars);
-    need(plain(tokens, I32) && plain(labels, I32) && tokens.dims == 2 && same_shape(tokens, labels), &o,
+    need(is_dense(tokens, I32) && is_dense(labels, I32) && tokens.dims == 2 && same_shape(tokens, labels), &o,
          "tokens and labels are not [s, b] I32");
     return o;
 }
@@ -113,7 +112,7 @@ op step_begin_op(tensor scalars, const step_begin_args *args)
     return o;
 }
 
-static bool is_exact_sum(tensor t) { return plain(t, U64) && tensor_elements(&t) == EXACT_SUM_WORDS; }
+static bool is_exact_sum(tensor t) { return is_dense(t, U64) && tensor_elements(&t) == EXACT_SUM_WORDS; }
 
 op square_sum_op(tensor x, tensor squares)
 {
@@ -128,7 +127,7 @@ op step_clip_op(tensor squares, tensor loss, tensor scalars, const step_clip_arg
     op o = op_made(OP_STEP_CLIP, (tensor[]){ squares, loss, scalars }, NULL);
     o.args.step_clip = *args;
     need_scalars(&o, scalars);
-    need(is_exact_sum(squares) && plain(loss, F64) && tensor_elements(&loss) == 1, &o,
+    need(is_exact_sum(squares) && is_dense(loss, F64) && tensor_elements(&loss) == 1, &o,
          "exact sum or loss has a wrong format");
     return o;
 }

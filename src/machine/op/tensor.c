@@ -142,7 +142,7 @@ tensor tensor_dense(tensor t)
     return t;
 }
 
-bool tensor_twins(const tensor *a, const tensor *b)
+bool tensor_same_elements(const tensor *a, const tensor *b)
 {
     bool same = a->data == b->data && a->type == b->type && tensor_span(a) == tensor_span(b);
     bool alike = a->dims == b->dims;

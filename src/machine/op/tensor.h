@@ -46,7 +46,7 @@ double tensor_value(const tensor *t, int64_t i);
 typedef void tensor_reader(void *from, void *to, tensor t);
 /* Returns the shape without gaps. The order of dimensions in memory stays. */
 tensor tensor_dense(tensor t);
-/* Returns whether both views have the same elements in the same order, in the same shape or without gaps. */
-bool tensor_twins(const tensor *a, const tensor *b);
+/* Returns whether both views show the same memory in the same order: with equal shapes, or both without gaps. */
+bool tensor_same_elements(const tensor *a, const tensor *b);
 /* Copies the elements of t to `to` (the same shape, in host memory) through a bounded buffer. */
 void tensor_gather(tensor to, tensor t, tensor_reader *read, void *from);

@@ -32,7 +32,7 @@ static void enlarge(preparation *p)
     p->note = reallocate(p->note, p->capacity, sizeof *p->note, "notes of operations");
 }
 
-static op_note *noted(preparation *p, const op *o)
+static op_note *note_of(preparation *p, const op *o)
 {
     for (int i = 0; i < p->notes; i++)
         if (ops_alike(&p->note[i].op, o)) return &p->note[i];
@@ -48,7 +48,7 @@ static op_note *noted(preparation *p, const op *o)
 /* Counts the operation, with a new note if none is like it. Returns the index of the note. */
 static int note(preparation *p, const op *o)
 {
-    op_note *n = noted(p, o);
+    op_note *n = note_of(p, o);
     n->count[o->origin.phase] += o->origin.step == COUNTED_STEP;
     n->layer_count[o->origin.phase] += o->origin.step == COUNTED_STEP && o->origin.layer >= 0;
     return (int)(n - p->note);
@@ -65,53 +65,53 @@ void preparation_free(preparation *p)
 
 typedef struct {
     machine_tuning tuning;
-    const backend *kind;
-    preparation noted;
+    const backend *imitated;
+    preparation preparation;
 } paper;
 
 static void *open_paper(const machine_options *options, history *h)
 {
     paper *p = allocate(1, sizeof *p, "a machine on paper");
     p->tuning = options->tuning;
-    p->kind = backend_of(options->kind);
-    if (options->keeps_order) p->noted.order = submissions_open();
+    p->imitated = backend_of(options->kind);
+    if (options->keeps_order) p->preparation.order = submissions_open();
     return p;
 }
 
 static void close_paper(void *state)
 {
     paper *p = state;
-    preparation_free(&p->noted);
+    preparation_free(&p->preparation);
     free(p);
 }
 
-static void mix_places(uint64_t *places, const op *o)
+static void hash_addresses(uint64_t *hash, const op *o)
 {
-    for (int i = 0; i < o->operands; i++) *places = (*places ^ (uintptr_t)o->operand[i].tensor.data) * 0x100000001B3u;
+    for (int i = 0; i < o->operands; i++) *hash = (*hash ^ (uintptr_t)o->operand[i].tensor.data) * 0x100000001B3u;
 }
 
 static void submit(void *state, const submission *s)
 {
     paper *p = state;
-    size_t bytes = p->kind->scratch_of ? p->kind->scratch_of(&p->tuning, s->op) : 0;
-    if (bytes > p->noted.scratch[s->queue]) p->noted.scratch[s->queue] = bytes;
-    int at = s->op->operands ? note(&p->noted, s->op) : -1;
-    if (p->noted.order) submissions_add(p->noted.order, s, at);
-    if (op_is_transfer(s->op->kind) && s->op->kind != OP_EXCHANGE) mix_places(&p->noted.address_hash, s->op);
+    size_t bytes = p->imitated->scratch_of ? p->imitated->scratch_of(&p->tuning, s->op) : 0;
+    if (bytes > p->preparation.scratch[s->queue]) p->preparation.scratch[s->queue] = bytes;
+    int at = s->op->operands ? note(&p->preparation, s->op) : -1;
+    if (p->preparation.order) submissions_add(p->preparation.order, s, at);
+    if (op_is_transfer(s->op->kind) && s->op->kind != OP_EXCHANGE) hash_addresses(&p->preparation.address_hash, s->op);
     activity_progress();
 }
 
 static preparation prepared(void *state)
 {
     paper *p = state;
-    preparation noted = p->noted;
-    p->noted = (preparation){ .notes = 0 };
-    return noted;
+    preparation result = p->preparation;
+    p->preparation = (preparation){ .notes = 0 };
+    return result;
 }
 
 static void sync(void *state, int queue, uint64_t serial) {}
 
-static void move(void *state, void *to, const void *from, size_t bytes) {}
+static void copy_nothing(void *state, void *to, const void *from, size_t bytes) {}
 
 const backend *paper_backend(void)
 {
@@ -121,8 +121,8 @@ const backend *paper_backend(void)
         .close = close_paper,
         .submit = submit,
         .sync = sync,
-        .upload = move,
-        .download = move,
+        .upload = copy_nothing,
+        .download = copy_nothing,
         .prepared = prepared,
     };
     return &table;

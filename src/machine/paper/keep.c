@@ -43,7 +43,7 @@ static int item_index(submissions *s, work_item x)
     return i;
 }
 
-static void *room_for(void *list, int64_t *capacity, int64_t needed, size_t bytes)
+static void *grown(void *list, int64_t *capacity, int64_t needed, size_t bytes)
 {
     if (needed <= *capacity) return list;
     *capacity = 2 * needed;
@@ -53,11 +53,11 @@ static void *room_for(void *list, int64_t *capacity, int64_t needed, size_t byte
 void submissions_add(submissions *s, const submission *x, int note)
 {
     const origin *from = &x->op->origin;
-    int of = op_is_transfer(x->op->kind) ? group_index(s, x->op->args.fabric.group) : -1;
-    work_item item = { note, of, from->phase };
+    int group_number = op_is_transfer(x->op->kind) ? group_index(s, x->op->args.fabric.group) : -1;
+    work_item item = { note, group_number, from->phase };
     snprintf(item.name, sizeof item.name, "%s", from->name ? from->name : "");
-    s->list = room_for(s->list, &s->capacity, s->length + 1, sizeof *s->list);
-    s->wait = room_for(s->wait, &s->wait_capacity, s->waits + x->waits, sizeof *s->wait);
+    s->list = grown(s->list, &s->capacity, s->length + 1, sizeof *s->list);
+    s->wait = grown(s->wait, &s->wait_capacity, s->waits + x->waits, sizeof *s->wait);
     s->list[s->length++] = (submitted){ .item = item_index(s, item),
                                         .microbatch = (int32_t)from->microbatch,
                                         .first_wait = (uint32_t)s->waits,

@@ -23,7 +23,7 @@ static void *block(size_t bytes)
 static int twin_of(const op *o, int i)
 {
     for (int j = 0; j < i && tensor_present(&o->operand[i].tensor); j++)
-        if (tensor_twins(&o->operand[j].tensor, &o->operand[i].tensor)) return j;
+        if (tensor_same_elements(&o->operand[j].tensor, &o->operand[i].tensor)) return j;
     return -1;
 }
 
@@ -175,7 +175,7 @@ static bool is_valid(const op_copy *c, size_t file_bytes)
     const op *o = &c->op;
     if ((unsigned)o->kind >= OP_KINDS || op_is_transfer(o->kind) || o->operands < 0 || o->operands > OP_OPERANDS)
         return false;
-    if (o->operands > RULE_OPERANDS || (unsigned)o->origin.phase >= PHASES || o->lacks || !is_home(&c->home))
+    if (o->operands > RULE_OPERANDS || (unsigned)o->origin.phase >= PHASES || o->error || !is_home(&c->home))
         return false;
     for (int i = 0; i < o->operands; i++)
         if (!is_operand(c, i, file_bytes)) return false;

@@ -31,7 +31,7 @@ static op norm_in_place(void)
                                                     .out = out,
                                                     .rstd = tensor_1d(ground + 8192, F32, ROWS) },
                            1e-5f);
-    assert_null(o.lacks);
+    assert_null(o.error);
     o.origin = (origin){ .step = 1, .microbatch = 0, .chunk = 0, .layer = 2, .phase = PHASE_FORWARD, .name = "a file" };
     return o;
 }

@@ -100,7 +100,7 @@ static void codes_are_kept(const family *f, recompute_mask policy, const char *v
                         names_of_steps(f, recomputing_of(f, policy, false).again).text);
     assert_string_equal(names_of_slots(f, r.kept).text, values);
     assert_string_equal(names_of_slots(f, r.kept >> SLOTS_MOST).text, codes);
-    assert_string_equal(names_of_slots(f, r.rows >> SLOTS_MOST).text, rows);
+    assert_string_equal(names_of_slots(f, r.kept_as_rows >> SLOTS_MOST).text, rows);
 }
 
 static void llama_and_grok_keep_codes(void **state)

@@ -233,7 +233,7 @@ static double as_kept(const trainer *t, const param *p, double value)
 {
     dtype type = t->stage.params.buckets[p->bucket].weight.type;
     float bf16 = bf16_widen(bf16_round((float)value));
-    if (type == E4M3) return (double)e4m3_widen(e4m3_round(bf16 * t->scale[p->codes * FP8_FACTORS + FP8_SCALE]));
+    if (type == E4M3) return (double)e4m3_widen(e4m3_round(bf16 * t->scale[p->fp8_tensor * FP8_FACTORS + FP8_SCALE]));
     return type == BF16 ? (double)bf16 : value;
 }
 
