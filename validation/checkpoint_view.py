@@ -64,4 +64,4 @@ arguments = parser.parse_args()
 try:
     view(arguments.folder, arguments.o)
 except (OSError, KeyError) as wrong:
-    sys.exit(f"checkpoint_view.py: {arguments.folder} is no whole checkpoint of xgsw: {wrong}")
+    sys.exit(f"checkpoint_view.py: {arguments.folder} is not a complete checkpoint of xgsw: {wrong}")

@@ -64,7 +64,7 @@ def numbers(machine, program):
         for asked in ("--json", "-"), ():   # programs before the rules xgsw-2.2 have no --json
             run = subprocess.run([*command, *asked], capture_output=True, text=True, check=False,
                                  env={**os.environ, "OMP_NUM_THREADS": "1"})
-            if "--json is no option" not in run.stderr:
+            if "--json is not an option" not in run.stderr:
                 break
         for line in run.stdout.splitlines():
             result = json.loads(line[line.index("{"):]) if re.match(r"(XGSW_RESULT )?\{", line) else {}

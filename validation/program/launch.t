@@ -134,7 +134,7 @@ def check_variables(tap):
         tap.ok(run.returncode == 2 and words in run.stderr and not run.stdout, f"refused: {words}",
                run.stdout + run.stderr)
     for arguments, words in ((("--print", "lsf"), "KIND is slurm, pbs or flux"), (("none.dat",), "no deck none.dat"),
-                             (("--verbose",), "is no option")):
+                             (("--verbose",), "is not an option")):
         run = launch({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1"}, *arguments)
         tap.ok(run.returncode == 2 and words in run.stderr, f"refused: {words}", run.stdout + run.stderr)
     cell = {"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1"}

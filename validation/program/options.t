@@ -32,10 +32,10 @@ for arguments, lines, word in ((["--keys", "tensor"], 2, "tensor-parallel"), (["
     run = alone(*arguments)
     tap.ok(run.returncode == 0 and run.stdout.count("\n") <= lines and word in run.stdout,
            f"{' '.join(arguments)} answers for one", run.stdout + run.stderr)
-for arguments, line in ((["--keys", "tensr"], "tensr is no key; the nearest is tensor"),
-                        (["--keys", "Ns"], "Ns is no key; --keys lists them"),
-                        (["--list", "grok"], "grok is no workload; the nearest is grok1-314b"),
-                        (["--list", "gpt5"], "gpt5 is no workload; --list names them")):
+for arguments, line in ((["--keys", "tensr"], "tensr is not a key; the nearest is tensor"),
+                        (["--keys", "Ns"], "Ns is not a key; --keys lists them"),
+                        (["--list", "grok"], "grok is not a workload; the nearest is grok1-314b"),
+                        (["--list", "gpt5"], "gpt5 is not a workload; --list names them")):
     run = alone(*arguments)
     tap.ok(run.returncode == 2 and run.stderr == line + "\n" and run.stdout == "", line, run.stdout + run.stderr)
 run = alone("--fields")
@@ -53,7 +53,7 @@ tap.ok(run.returncode == 0 and all(w in run.stdout for w in ("xgsw", "MPI", "HDF
        "--version names what it was built with", run.stdout)
 run = alone("--help")
 tap.ok(run.returncode == 0 and "--dry-run" in run.stdout and run.stderr == "", "--help explains")
-for arguments, words in ((["--nonsense"], "--nonsense is no option"),
+for arguments, words in ((["--nonsense"], "--nonsense is not an option"),
                          (["--ranks", "0", "--dry-run", "gsw.dat"], "--ranks 0"),
                          (["--ranks"], "--ranks needs a count"), (["gsw.dat", "ramp.dat"], "two decks"),
                          ([], "no deck is given"),
@@ -79,7 +79,7 @@ for arguments, words in ((["--nonsense"], "--nonsense is no option"),
     tap.ok(run.returncode == 2 and words in run.stderr and run.stdout == "", f"refused: xgsw {' '.join(arguments)}",
            run.stdout + run.stderr)
 run = alone("--replay", "inputs")
-tap.ok(run.returncode == 2 and run.stderr == "inputs: it is no regular file\n", "refused: a replay of a folder",
+tap.ok(run.returncode == 2 and run.stderr == "inputs: it is not a regular file\n", "refused: a replay of a folder",
        run.stdout + run.stderr)
 run = alone("gsw.dat", threads=100000)
 tap.ok(run.returncode == 2 and run.stderr == "xgsw: OMP_NUM_THREADS asks for 100000 threads a rank; at most 1024\n"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Preloaded libraries: one that answers the program's calls of clock or MPI makes a result NOT VALID; others are only
+"""Preloaded libraries: one that replaces functions of clock or MPI makes a result NOT VALID; others are only
 named. Also tests the samples of a healthy run, and their cost. TAP."""
 
 import os
@@ -13,7 +13,7 @@ from runs import SHAPE, Place, Tap, read_record  # noqa: E402
 
 VALIDATE = os.path.join(os.path.dirname(HERE), "validate.py")
 DECK = "a test\nof preloading\nrecord = r.h5\n" + SHAPE.format(64) + "[llama3.1-8b]\nsteps = {}\n"
-# Preloaded libraries, and the relevant call that each answers. The second wraps the calls that Darshan wraps. The last
+# Preloaded libraries, and the relevant function that each replaces. The second wraps the calls that Darshan wraps. The last
 # replaces a library that is loaded later.
 SHIMS = (
     ("clock_gettime", "#include <sys/syscall.h>\n#include <time.h>\n#include <unistd.h>\n"
@@ -47,9 +47,9 @@ def shims(tap):
             file.write(source)
         subprocess.run(["cc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-w", "-o", name, file.name, "-ldl"], check=True)
         case, out, said = run(ranks, 10, LD_PRELOAD=name)
-        told = [f"preloaded: {name} answers {call} on rank 0 on {os.uname().nodename}"] if call else []
+        told = [f"preloaded: {name} replaces {call} on rank 0 on {os.uname().nodename}"] if call else []
         tap.ok(reasons(case) == told and f"Preloaded  {name} (" in out and "\nPASSED" in said,
-               f"preloaded, it answers {call or 'nothing that matters'}", f"{reasons(case)}\n{said}\n{out[-2000:]}")
+               f"preloaded, it replaces {call or 'nothing that matters'}", f"{reasons(case)}\n{said}\n{out[-2000:]}")
     place.close()
 
 

@@ -24,7 +24,7 @@ netwrk GB/s 46 25 48 published somebody
 gap us 3 2 6 guessed
 """
 SAID = ("1: device H101 is not in ./xgsw --list", "2: TB/s: the unit is GB/s", "3: -300: give a number above 0",
-        "4: netwrk is no term of a sheet; the nearest is network", "5: guessed: give the origin",
+        "4: netwrk is not a term of a sheet; the nearest is network", "5: guessed: give the origin",
         "thread_block is missing, in GB/s")
 
 

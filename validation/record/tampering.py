@@ -136,11 +136,11 @@ def of_fp8():
         yield name + " of FP8", scale(f"{FP8}/results/{name}"), name
     yield "a ceiling of BF16", put(f"{CASE}/results/recipe_ceiling", 0.9), "recipe_ceiling"
     yield "flops of blocks", setting("recipe_block_flops_per_sequence", 3e14, FP8), "recipe_block_flops_per_sequence"
-    yield "a part above the whole", put(f"{FP8}/fp8/underflowed", 1.5, 0), "fp8/underflowed is no part"
-    yield "a part that is no number", put(f"{FP8}/fp8/saturated", float("nan"), 2), "fp8/saturated is no part"
+    yield "a part above the whole", put(f"{FP8}/fp8/underflowed", 1.5, 0), "fp8/underflowed is not a part"
+    yield "a part that is no number", put(f"{FP8}/fp8/saturated", float("nan"), 2), "fp8/saturated is not a part"
     yield "a scale of zero", put(f"{FP8}/fp8/scale_least", 0.0, 1), "no range"
     yield "scales in no order", put(f"{FP8}/fp8/scale_most", 0.5, 1), "no range"
-    yield "a scale that is no power of two", put(f"{FP8}/fp8/scale_most", 3e6, 2), "no power of two"
+    yield "a scale that is not a power of two", put(f"{FP8}/fp8/scale_most", 3e6, 2), "not a power of two"
     for name, value in ("below the least", 0.25), ("above the largest", 2.0**40):
         yield f"a tensor's scale {name}", put(f"{FP8}/fp8_tensors/scales", value, (8, 3)), "of fp8_tensors/scales"
     yield "FP8 in a case of BF16", setting("precision", "bf16", FP8), "fp8/scale_least holds 3 numbers"
@@ -172,7 +172,7 @@ def of_rules():
     yield "drift", scale(r + "drift", 1.01), "drift is"
     yield "a key for developers", setting("share_devices", "yes"), "VALID, but share_devices is yes"
     yield "a reason of nothing", put("case_0004/results/invalid_rules", b"spread", 0), "no reason says"
-    yield "a comparison", setting("recipe_gpus", 0), "comparable, but its layout is no cell's"
+    yield "a comparison", setting("recipe_gpus", 0), "comparable, but its layout is not a cell's"
     yield "comparable on the host", put("case_0001/results/comparable", True), "comparable, but backend host"
     yield "a peak of the deck", setting("peak_bf16", "500", "case_0004"), "recipe_mfu"
 

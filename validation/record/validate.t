@@ -290,14 +290,14 @@ def unusable_files(folder, sample):
     expect("a missing file", 2, ["cannot be read: there is no such file; the line Record"], path)
     with open(path, "w", encoding="utf-8") as file:
         file.write("no HDF5\n")
-    expect("a text file", 2, ["cannot be read: it is no HDF5 file"], path)
+    expect("a text file", 2, ["cannot be read: it is not an HDF5 file"], path)
     expect("a folder", 2, ["cannot be read: the system says: Is a directory"], folder)
     with h5py.File(path, "w") as file:
         file["other"] = 1
     expect("another program's HDF5 file", 2, ["no record of xgsw"], path)
     with open(sample, "rb") as whole, open(path, "wb") as half:
         half.write(whole.read()[: os.path.getsize(sample) // 2])
-    expect("half a file", 2, ["cannot be read: it is no whole record: take another copy"], path)
+    expect("half a file", 2, ["cannot be read: it is not a complete record: take another copy"], path)
     with h5py.File(sample, "r") as file:
         raw = file["case_0002/steps/step_seconds"].id.get_chunk_info(0).byte_offset
         header = h5py.h5o.get_info(file["case_0002/results/median_seconds"].id).addr

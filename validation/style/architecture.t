@@ -168,7 +168,7 @@ caught "every test" validation/smoke/forgotten.t:1
 echo ghost >>"$tree/validation/tests.list"
 caught "every test" "tests.list:1: no test ghost"
 echo 'deck 4 often' >>"$tree/validation/tests.list"
-caught "every test" "validation/tests.list:5: often is no number of ranks"
+caught "every test" "validation/tests.list:5: often is not a number of ranks"
 
 if clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
     printf '%s\n' 'BasedOnStyle: LLVM' 'IndentWidth: 4' >"$tree/.clang-format"

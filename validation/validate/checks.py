@@ -98,15 +98,15 @@ def check_fp8(case, f):
     for name, found in values.items():
         f.demand(found.shape == (kinds,), f"fp8/{name} holds {found.size} numbers, not {kinds}")
     for name in FP8[:2]:
-        f.demand(((0 <= values[name]) & (values[name] <= 1)).all(), f"fp8/{name} is no part of the values")
+        f.demand(((0 <= values[name]) & (values[name] <= 1)).all(), f"fp8/{name} is not a part of the values")
     least, most = values["scale_least"], values["scale_most"]
     if kinds:
         timed = case["fp8_tensors/scales"][case.settings["warmup"]:].reshape(-1, kinds)
         f.demand((least == timed.min(axis=0)).all(), "fp8/scale_least is not the least of fp8_tensors/scales")
         f.demand((most == timed.max(axis=0)).all(), "fp8/scale_most is not the largest of fp8_tensors/scales")
-    f.demand(((0 < least) & (least <= most) & np.isfinite(most)).all(), "fp8/scale_least to scale_most is no range")
+    f.demand(((0 < least) & (least <= most) & np.isfinite(most)).all(), "fp8/scale_least to scale_most is not a range")
     whole = case.settings["fp8_scale"] == "exact" or not (np.frexp([least, most])[0] != 0.5).any()
-    f.demand(whole, "fp8/scale_least or scale_most is no power of two")
+    f.demand(whole, "fp8/scale_least or scale_most is not a power of two")
 
 
 def check_speed(case, f):

@@ -44,14 +44,14 @@ def check_counts(case, f):
     """Requires that counts, flops and bytes are multiples of the timed steps, because all steps submit the same."""
     total = case.timed
     for name, *values in zip(*(case["operations/" + part] for part in ("name", "count", "flops", "bytes"))):
-        f.demand(not any(value % total for value in values), f"{name}: {values} are no multiples of {total} steps")
+        f.demand(not any(value % total for value in values), f"{name}: {values} are not multiples of {total} steps")
         f.demand((values[0] > 0) == (values[2] > 0) and (values[0] > 0 or values[1] == 0),
                  f"{name}: {values} is not both counted and measured")
     counts, bytes_ = (table(case, "operations", "name", part) for part in ("count", "bytes"))
     f.same("messages of all axes", sum(case["transfers/messages"]), sum(counts[kind] for kind in TRANSFERS))
     f.same("bytes of all axes", sum(case["transfers/bytes"]), sum(bytes_[kind] for kind in TRANSFERS), SUMMED)
     for axis, messages, count in zip(*(case["transfers/" + part] for part in ("axis", "messages", "bytes"))):
-        f.demand(not messages % total and not count % total, f"transfers of {axis} are no multiples of {total} steps")
+        f.demand(not messages % total and not count % total, f"transfers of {axis} are not multiples of {total} steps")
 
 
 def check_transfers(case, f):
@@ -124,7 +124,7 @@ def check_spans(case, f):
         f.demand((begin[of][1:] >= end[of][:-1]).all(), f"spans of queue {number} overlap")
     for part, most in (("layer", case.settings["layers"]), ("microbatch", case.settings["microbatches"])):
         f.demand((np.asarray(case["spans/" + part]) < most).all(), f"spans/{part} is not below {most}")
-    f.demand(set(case["spans/phase"]) <= set(PHASES), "spans/phase is no phase")
+    f.demand(set(case["spans/phase"]) <= set(PHASES), "spans/phase is not a phase")
     submitted = table(case, "operations", "name", "count")
     found = collections.Counter(case["spans/operation"])
     if sum(submitted.values()) > MOST_SPANS * case.timed:

@@ -121,9 +121,9 @@ def check_list(case, f):
         f.demand(np.array_equal(case[name], rows), f"{name} does not count from 0")
     for name in ("choices_dropped", "expert_loads_least", "expert_loads_most"):
         values = case["steps/" + name]
-        f.demand(not (values[np.isfinite(values)] % 1).any(), f"{name} are no whole numbers")
+        f.demand(not (values[np.isfinite(values)] % 1).any(), f"{name} are not whole numbers")
     shape = (case.total, 12 * s["layers"] if s["precision"] == "fp8" else 0)
-    f.demand(case["fp8_tensors/scales"].shape == shape, f"fp8_tensors/scales is no table of {shape}")
+    f.demand(case["fp8_tensors/scales"].shape == shape, f"fp8_tensors/scales is not a table of {shape}")
     f.demand(s["precision"] != "fp8" or case["fp8/name"] == ["input", "weight", "gradient"], "fp8/name is another's")
 
 

@@ -156,14 +156,15 @@ def read_record(path):
         raise Unreadable("it is the journal of a run that was killed or still runs; "
                          "validate.py --recover makes a record of it")
     if not begins.startswith(b"\x89HDF"):
-        raise Unreadable("it is no HDF5 file, as records of xgsw are; "
+        raise Unreadable("it is not an HDF5 file, as records of xgsw are; "
                          "the line Record of a run's output names its record")
     try:
         with h5py.File(path, "r") as file:
             return read_file(file)
     except (OSError, KeyError, RuntimeError, ValueError) as error:
         why = str(error).strip("'\"")
-        raise Unreadable(f"it is no whole record: take another copy, or run the deck again (HDF5: {why})") from None
+        raise Unreadable(f"it is not a complete record: take another copy, or run the deck again (HDF5: {why})"
+                         ) from None
 
 
 def read_links(path):
@@ -172,4 +173,4 @@ def read_links(path):
         with h5py.File(path, "r") as file:
             return plain(file["ranks/host"][()]), file["links/ranks"][()], file["links/seconds"][()]
     except (OSError, KeyError, RuntimeError, ValueError) as error:
-        raise Unreadable(f"it is no calibration: {error}") from None
+        raise Unreadable(f"it is not a calibration: {error}") from None

@@ -83,7 +83,7 @@ def why_not(case):
 def check_comparable(case, f):
     if case.flag("results/comparable"):
         f.demand(not obstacle(case), f"recorded comparable, but {obstacle(case)}")
-        f.demand(case.settings["recipe_gpus"], "recorded comparable, but its layout is no cell's")
+        f.demand(case.settings["recipe_gpus"], "recorded comparable, but its layout is not a cell's")
 
 
 def is_named(device, gpu):

@@ -138,7 +138,7 @@ RULES = {
     "throttled": has("results/throttled", "a device was throttled"),
     "clocks": blind,
     "placement": split,
-    "preloaded": has("results/preloaded", "a preloaded library answers calls of the program"),
+    "preloaded": has("results/preloaded", "a preloaded library replaces functions of the program"),
     "profiled": lambda case, _: case["results/profiled"] or {"none": None}.get(
         case.settings["profile"], f"its steps {case.settings['profile']} were profiled"),
     "libraries": has("results/libraries_differ", "its ranks' libraries differ"),

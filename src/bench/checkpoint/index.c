@@ -217,7 +217,7 @@ bool index_read(checkpoint_index *x, const bench_case *c, const char *parent, ch
     if (access(parent, R_OK | X_OK) != 0)
         snprintf(reason, CHECKPOINT_SENTENCE, "cannot read the folder %s: %s", parent, strerror(errno));
     else if (!found) snprintf(reason, CHECKPOINT_SENTENCE, "%s has no complete checkpoint (step-*/index.h5)", parent);
-    else if (!bytes) snprintf(reason, CHECKPOINT_SENTENCE, "%s is no HDF5 file of xgsw", path);
+    else if (!bytes) snprintf(reason, CHECKPOINT_SENTENCE, "%s is not an HDF5 file of xgsw", path);
     else if (is_intact(x, path, sum, reason)) read = read_index(x, bytes, length, c, reason);
     free(bytes);
     return read;

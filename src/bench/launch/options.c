@@ -146,7 +146,7 @@ static int read_next(options *o, char **word)
     if (read_valued(o, word)) return 2;
     if (strncmp(*word, "--ranks=", 8) == 0) read_ranks(o, *word + 8);
     else if ((*word)[0] == '-' && (*word)[1])
-        snprintf(o->mistake, sizeof o->mistake, "%.80s is no option; --help lists them", *word);
+        snprintf(o->mistake, sizeof o->mistake, "%.80s is not an option; --help lists them", *word);
     else if (o->deck) snprintf(o->mistake, sizeof o->mistake, "two decks, %.80s and %.80s: give one", o->deck, *word);
     else o->deck = *word;
     return 1;

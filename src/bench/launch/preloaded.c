@@ -37,7 +37,7 @@ static void find_replacement(const library_list *own, const char *name, char sen
     if (!symbol || !dladdr(symbol, &provider)) return;
     for (int i = 0; i < own->count; i++)
         if (own->item[i].preloaded && strncmp(own->item[i].path, provider.dli_fname, LIBRARY_PATH - 1) == 0)
-            snprintf(sentence, REASON_LENGTH, "%.160s answers %s on rank %d on %s", own->item[i].path, name,
+            snprintf(sentence, REASON_LENGTH, "%.160s replaces %s on rank %d on %s", own->item[i].path, name,
                      world_rank(), world_host());
 }
 
@@ -86,7 +86,7 @@ void preloaded_complaint(const library_list *own, char sentence[REASON_LENGTH])
         }
     for (int i = 0; loaded_later[i]; i++) find_replacement(own, loaded_later[i], sentence);
     /* An auditing library can intercept any call, and the linker does not show it. */
-    report_variable("LD_AUDIT", "may answer any call", sentence);
+    report_variable("LD_AUDIT", "may replace any call", sentence);
 }
 
 void profiler_complaint(char sentence[REASON_LENGTH])

@@ -61,10 +61,10 @@ void say_expected_steps(const case_result *r)
     compared list[COMPARED];
     if (e->why[0]) say("Sheet      %s gives no expectation: %s\n", r->given->sheet, e->why);
     if (!is_expected(r)) return;
-    say("Sheet      %s expects %.4g s a step, from %.4g to %.4g; measured %.4g s\n", r->given->sheet, e->seconds,
+    say("Sheet      %s expects %.4f s a step, from %.4f to %.4f; measured %.4f s\n", r->given->sheet, e->seconds,
         e->least, e->most, r->figures.mean_seconds);
     int n = compare(r, list);
     for (int i = 0; i < n; i++)
-        say("%s%s%s %.4g s (measured %.4g)%s", i ? "" : "           ", list[i].before, list[i].name, list[i].expected,
+        say("%s%s%s %.4f s (measured %.4f)%s", i ? "" : "           ", list[i].before, list[i].name, list[i].expected,
             list[i].measured, i + 1 < n ? ", " : "\n");
 }

@@ -41,7 +41,7 @@ static bool may_replace(const char *path, const sentence *s)
     if (!(status.st_mode & (S_IWUSR | S_IWGRP | S_IWOTH)) || access(path, W_OK) != 0)
         return refuse(s, path, "exists and is read-only; it is not replaced");
     return status.st_size == 0 || is_record(path) ||
-           refuse(s, path, "exists and is no record of xgsw; it is not replaced");
+           refuse(s, path, "exists and is not a record of xgsw; it is not replaced");
 }
 
 static bool exists(const char *path)
@@ -133,7 +133,7 @@ static attempt inspect_journal(record_place *p, int file, const sentence *s)
     if (!S_ISREG(opened.st_mode)) return refuse(s, p->journal, "is not a regular file"), REFUSED;
     if (opened.st_size == 0) return TAKEN;
     if (!is_journal(file))
-        return refuse(s, p->journal, "exists and is no journal of xgsw; it is not replaced"), REFUSED;
+        return refuse(s, p->journal, "exists and is not a journal of xgsw; it is not replaced"), REFUSED;
     return locked ? rename_old_journal(p, s) : ANOTHER_RUN;
 }
 

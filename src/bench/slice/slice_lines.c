@@ -57,9 +57,9 @@ static void print_operation(const slice *s, const op_note *n, const sustained *t
     double step = (double)note_count(n) * all[MEDIAN];
     operand_text(&n->op.operand[0].tensor, false, first);
     if (n->op.operands > 1) operand_text(&n->op.operand[1].tensor, false, second);
-    say("  %-20.20s %-20s %-22s %-22s %7lld %10.4g %10.4g %10.4g %10.4g %10.4g %10.4g %6.2f %7.1f\n", n->name,
-        op_kind_name(n->op.kind), first, second, (long long)note_count(n), all[MEDIAN], all[P10], all[P90],
-        t->value[WITH_REMAINING][MEDIAN], t->value[WITH_RESIDENT][MEDIAN], step,
+    say("  %-20.20s %-20s %-22s %-22s %7lld %10.1f %10.1f %10.1f %10.1f %10.1f %10.4f %6.1f %7.1f\n", n->name,
+        op_kind_name(n->op.kind), first, second, (long long)note_count(n), 1e6 * all[MEDIAN], 1e6 * all[P10],
+        1e6 * all[P90], 1e6 * t->value[WITH_REMAINING][MEDIAN], 1e6 * t->value[WITH_RESIDENT][MEDIAN], step,
         100.0 * step / step_seconds(s, WITH_ALL), 1e-12 * op_flops(&n->op) / all[MEDIAN]);
 }
 
@@ -67,10 +67,10 @@ static void print_sums(const slice *s, condition with)
 {
     double step = step_seconds(s, with), published = published_seconds(s->given);
     if (isnan(step)) return;
-    say("  %-8s  step %.6g s of computing, %.1f TFLOP/s; a layer and microbatch:", conditions[with], step,
+    say("  %-8s  step %.4f s of computing, %.1f TFLOP/s; a layer and microbatch:", conditions[with], step,
         1e-12 * s->flops / step);
     for (int p = 0; p < LAYER_PHASES; p++)
-        say(" %s %.4g s", phase_name(layer_phases[p]), layer_seconds(s, with, layer_phases[p]));
+        say(" %s %.3f ms", phase_name(layer_phases[p]), 1e3 * layer_seconds(s, with, layer_phases[p]));
     if (isfinite(published)) say("; %.1f %% of the published step of %g s", 100.0 * step / published, published);
     say("\n");
 }
@@ -81,7 +81,7 @@ void slice_print(const slice *s)
     say("slice of case %d: %s, size %s, %s, rank %d of %d on %s: stage %d, %lld layers, %lld microbatches\n", c->number,
         c->model_name, size_name(c->size), precision_name(c->precision), s->rank, c->layout.ranks,
         machine_device_of(case_machine(c).kind).name, s->stage, (long long)s->layers, (long long)c->microbatches);
-    say("  seconds of each operation alone: with all multiprocessors (median, p10, p90), with all but %d (left), "
+    say("  microseconds of each operation alone: with all multiprocessors (median, p10, p90), with all but %d (left), "
         "next to a resident block\n  %-20s %-20s %-45s %7s %10s %10s %10s %10s %10s %10s %6s %7s\n",
         s->transfer_sms, "operation", "kind", "first operands", "a step", "median", "p10", "p90", "left", "resident",
         "s a step", "%", "TFLOP/s");

@@ -33,7 +33,7 @@ op router_forward_op(router_forward_operands x, router_args args)
     o.args.router = args;
     need(is_logits(x.logits), &o, "logits are not [tokens, experts] without gaps");
     need(args.groups > 0 && n % args.groups == 0 && args.rows % args.groups == 0, &o,
-         "tokens or rows are no multiple of the groups");
+         "tokens or rows are not a multiple of the groups");
     need(args.groups == 1 || tensor_present(&x.order), &o, "the order of tokens in groups is missing");
     need(!tensor_present(&x.order) || (is_dense(x.order, I32) && tensor_elements(&x.order) == n), &o,
          "order is not a number per token");

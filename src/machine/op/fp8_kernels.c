@@ -20,7 +20,7 @@ static void need_aligned(op *o, tensor c, tensor a, tensor b)
     need(a.stride[column] == 1 && b.stride[row] == 1, o, "FP8 codes are not contiguous along the sum");
     need(aligned(a.dim[column]) && aligned(a.stride[row]) && aligned(b.stride[column]) &&
              aligned(c.stride[column] == 1 ? c.dim[column] : c.dim[row]),
-         o, "sizes of an FP8 product are no multiples of 16");
+         o, "sizes of an FP8 product are not multiples of 16");
 }
 
 void need_formats(op *o, tensor c, tensor a, tensor b)

@@ -93,7 +93,7 @@ static void need_attention(op *o, tensor q, tensor k, tensor v, tensor out, tens
     need(same_shape(k, v) && same_shape(q, out), o, "k and v, or q and out, differ in shape");
     need(q.dim[1] == k.dim[1] && q.dim[3] == k.dim[3], o, "queries and keys do not belong together");
     need(!o->args.attention.causal || q.dim[0] <= k.dim[0], o, "causal attention of more queries than keys");
-    need(k.dim[2] > 0 && q.dim[2] % k.dim[2] == 0, o, "heads are no multiple of kv_heads");
+    need(k.dim[2] > 0 && q.dim[2] % k.dim[2] == 0, o, "heads are not a multiple of kv_heads");
     need(q.dim[3] % 2 == 0 && q.dim[3] <= LARGEST_HEAD_DIM, o, "head dim is odd or above 256");
     need(is_lse(lse, q), o, "lse is not [b, heads, s] F32");
 }

@@ -127,7 +127,7 @@ static char *contents(const char *path, size_t *length, const char **error)
     FILE *f = fopen(path, "rb");
     *error = strerror(errno);
     bool regular = f && fstat(fileno(f), &status) == 0 && S_ISREG(status.st_mode);
-    if (f) *error = regular ? "no memory for it" : "it is no regular file";
+    if (f) *error = regular ? "no memory for it" : "it is not a regular file";
     char *bytes = regular ? malloc((size_t)status.st_size + 1) : NULL;
     if (bytes) *length = fread(bytes, 1, (size_t)status.st_size, f);
     if (f) fclose(f);
@@ -210,7 +210,7 @@ static const char *parse(const char *file, size_t length, op_copy *c)
     const char *end = memchr(file, '\n', length), *body = end + 1;
     size_t words = sizeof magic - 1, left = end ? length - (size_t)(body - file) : 0;
     if (length < words || memcmp(file, magic, words) != 0 || left < LINES_BYTES + sizeof *c)
-        return "this is no operation that xgsw wrote";
+        return "xgsw did not write this file";
     size_t used = title(text, body, left);
     if (used != (size_t)(body - file) || memcmp(file, text, used) != 0)
         return "it was changed after it was written, or a program with other operations wrote it";

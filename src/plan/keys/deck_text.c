@@ -29,7 +29,7 @@ static void scan_name(scanner *s, text_view name)
     const workload_row *workload = workload_find(name);
     if (name.length == 0) mistake(s->wrong, s->line, "section", "names no workload");
     else if (!workload)
-        mistake(s->wrong, s->line, "section", "'%s' is no workload; %s", shown, workload_remedy(name, remedy));
+        mistake(s->wrong, s->line, "section", "'%s' is not a workload; %s", shown, workload_remedy(name, remedy));
     open_section(s, workload);
 }
 

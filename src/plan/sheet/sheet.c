@@ -152,7 +152,7 @@ static void complain_of_unknown(reader *r, text_view word)
     int best = 0;
     for (int t = 1; t < TERMS; t++)
         if (text_distance(word, terms[t].name) < text_distance(word, terms[best].name)) best = t;
-    complain(r, "%s is no term of a sheet; the nearest is %s", word, terms[best].name);
+    complain(r, "%s is not a term of a sheet; the nearest is %s", word, terms[best].name);
 }
 
 static void read_line(reader *r, text_view line)

@@ -103,7 +103,7 @@ static void own_layout(bench_case *c)
     plant(short_soak, HOST, c->minutes = 60.0, ,                                                                       \
           "a soak of 0.03648 minutes, not 60: 13 steps of 4 ranks are the most that are kept; give fewer minutes")     \
     plant(other_libraries, HOST, , WRITE(r->seen.libraries_differ, "rank 1 on b"), "libraries differ: rank 1 on b")    \
-    plant(preloaded, RECIPE, , WRITE(r->seen.preloaded, "a.so answers time"), "preloaded: a.so answers time")          \
+    plant(preloaded, RECIPE, , WRITE(r->seen.preloaded, "a.so replaces time"), "preloaded: a.so replaces time")        \
     plant(profiled, HOST, c->profile = ((number_range){ 3, 5 }), , "profiled: steps 3 to 4")                           \
     plant(watched, RECIPE, , WRITE(r->seen.profiled, "a.so"), "profiled: a.so")                                        \
     plant(loss_no_number, HOST, , r->seen.loss[5] = NAN, "not a number")                                               \
