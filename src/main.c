@@ -73,7 +73,7 @@ static int print_named(const options *o)
     if (workload) workload_print(workload);
     if (key != KEYS || workload) return STATUS_PASSED;
     text_show(shown, name);
-    snprintf(sentence, sizeof sentence, "%s is no %s; %s", shown, o->keys ? "key" : "workload",
+    snprintf(sentence, sizeof sentence, "%s is not a %s; %s", shown, o->keys ? "key" : "workload",
              o->keys ? key_remedy(name, remedy) : workload_remedy(name, remedy));
     return refuse(sentence);
 }
