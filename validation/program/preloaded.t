@@ -13,8 +13,8 @@ from runs import SHAPE, Place, Tap, read_record  # noqa: E402
 
 VALIDATE = os.path.join(os.path.dirname(HERE), "validate.py")
 DECK = "a test\nof preloading\nrecord = r.h5\n" + SHAPE.format(64) + "[llama3.1-8b]\nsteps = {}\n"
-# Preloaded libraries, and the relevant function that each replaces. The second wraps the calls that Darshan wraps. The last
-# replaces a library that is loaded later.
+# Preloaded libraries, and the relevant function that each replaces. The second wraps the calls that Darshan wraps. The
+# last replaces a library that is loaded later.
 SHIMS = (
     ("clock_gettime", "#include <sys/syscall.h>\n#include <time.h>\n#include <unistd.h>\n"
      "int clock_gettime(clockid_t c, struct timespec *t) { return (int)syscall(SYS_clock_gettime, c, t); }\n", 0),

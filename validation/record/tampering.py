@@ -138,8 +138,8 @@ def of_fp8():
     yield "flops of blocks", setting("recipe_block_flops_per_sequence", 3e14, FP8), "recipe_block_flops_per_sequence"
     yield "a part above the whole", put(f"{FP8}/fp8/underflowed", 1.5, 0), "fp8/underflowed is not a part"
     yield "a part that is no number", put(f"{FP8}/fp8/saturated", float("nan"), 2), "fp8/saturated is not a part"
-    yield "a scale of zero", put(f"{FP8}/fp8/scale_least", 0.0, 1), "no range"
-    yield "scales in no order", put(f"{FP8}/fp8/scale_most", 0.5, 1), "no range"
+    yield "a scale of zero", put(f"{FP8}/fp8/scale_least", 0.0, 1), "not a range"
+    yield "scales in no order", put(f"{FP8}/fp8/scale_most", 0.5, 1), "not a range"
     yield "a scale that is not a power of two", put(f"{FP8}/fp8/scale_most", 3e6, 2), "not a power of two"
     for name, value in ("below the least", 0.25), ("above the largest", 2.0**40):
         yield f"a tensor's scale {name}", put(f"{FP8}/fp8_tensors/scales", value, (8, 3)), "of fp8_tensors/scales"

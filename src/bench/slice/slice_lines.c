@@ -57,9 +57,9 @@ static void print_operation(const slice *s, const op_note *n, const sustained *t
     double step = (double)note_count(n) * all[MEDIAN];
     operand_text(&n->op.operand[0].tensor, false, first);
     if (n->op.operands > 1) operand_text(&n->op.operand[1].tensor, false, second);
-    say("  %-20.20s %-20s %-22s %-22s %7lld %10.1f %10.1f %10.1f %10.1f %10.1f %10.4f %6.1f %7.1f\n", n->name,
+    say("  %-20.20s %-20s %-22s %-22s %7lld %10.1f %10.1f %10.1f %10.1f %10.1f %10.2f %6.2f %7.1f\n", n->name,
         op_kind_name(n->op.kind), first, second, (long long)note_count(n), 1e6 * all[MEDIAN], 1e6 * all[P10],
-        1e6 * all[P90], 1e6 * t->value[WITH_REMAINING][MEDIAN], 1e6 * t->value[WITH_RESIDENT][MEDIAN], step,
+        1e6 * all[P90], 1e6 * t->value[WITH_REMAINING][MEDIAN], 1e6 * t->value[WITH_RESIDENT][MEDIAN], 1e3 * step,
         100.0 * step / step_seconds(s, WITH_ALL), 1e-12 * op_flops(&n->op) / all[MEDIAN]);
 }
 
@@ -84,7 +84,7 @@ void slice_print(const slice *s)
     say("  microseconds of each operation alone: with all multiprocessors (median, p10, p90), with all but %d (left), "
         "next to a resident block\n  %-20s %-20s %-45s %7s %10s %10s %10s %10s %10s %10s %6s %7s\n",
         s->transfer_sms, "operation", "kind", "first operands", "a step", "median", "p10", "p90", "left", "resident",
-        "s a step", "%", "TFLOP/s");
+        "ms a step", "%", "TFLOP/s");
     for (int i = 0; i < s->work.notes; i++) print_operation(s, &s->work.note[i], &s->time[i]);
     for (condition with = WITH_ALL; with < CONDITIONS; with++) print_sums(s, with);
     say("\n");

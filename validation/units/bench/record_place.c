@@ -111,19 +111,19 @@ static void refused(const char *why)
 static void files_of_others_are_refused(void **state)
 {
     write_text(path, "a deck\nof somebody\n[llama3.1-8b]\n");
-    refused("no record of xgsw");
+    refused("not a record of xgsw");
     unlink(path);
     H5Fclose(H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
-    refused("no record of xgsw");
+    refused("not a record of xgsw");
     unlink(path);
     hid_t access_list = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_libver_bounds(access_list, H5F_LIBVER_V110, H5F_LIBVER_V110);
     H5Fclose(H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access_list));
-    refused("no record of xgsw");
+    refused("not a record of xgsw");
     H5Pclose(access_list);
     unlink(path);
     write_text(path, "\211HDF\r\n\032\n\003 and no more");
-    refused("no record of xgsw");
+    refused("not a record of xgsw");
     assert_false(is_there(beside("sample.h5.journal")));
 }
 
@@ -131,7 +131,7 @@ static void a_damaged_record_is_refused(void **state)
 {
     run_once(path, false);
     assert_int_equal(truncate(path, 4096), 0);
-    refused("no record of xgsw");
+    refused("not a record of xgsw");
 }
 
 static void read_only_records_are_refused(void **state)
@@ -182,7 +182,7 @@ static void a_killed_runs_journal_is_kept(void **state)
 static void a_foreign_journal_is_refused(void **state)
 {
     write_text(beside("sample.h5.journal"), "my diary\n");
-    refused("no journal of xgsw");
+    refused("not a journal of xgsw");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
