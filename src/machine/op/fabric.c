@@ -96,7 +96,7 @@ op reduce_scatter_op(group *g, tensor x)
 op all_reduce_op(group *g, tensor x)
 {
     op o = transfer_op(OP_ALL_REDUCE, g, (tensor[]){ x }, NULL);
-    need(tensor_contiguous(&x) && !is_fp8(x), &o, "a tensor with gaps, or of codes");
+    need(tensor_contiguous(&x) && !is_fp8(x), &o, "a tensor with gaps, or of FP8 values");
     return o;
 }
 

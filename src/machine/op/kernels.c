@@ -22,7 +22,7 @@ op matmul_bias_op(tensor c, tensor a, tensor b, tensor bias)
     need(!tensor_present(&bias) || (is_dense(bias, c.type) && tensor_elements(&bias) == c.dim[1]), &o,
          "bias is not one number of c's format a column");
     need(!tensor_present(&bias) || (c.stride[1] == 1 && c.dim[1] > 1), &o, "a product with a bias is not by rows");
-    need(!tensor_present(&bias) || !is_fp8(a) || c.type == BF16, &o, "a product of codes with a bias is not BF16");
+    need(!tensor_present(&bias) || !is_fp8(a) || c.type == BF16, &o, "a product of FP8 values with a bias is not BF16");
     return o;
 }
 

@@ -18,7 +18,7 @@ op adamw_op(const adamw_operands *x, adamw_rule rule)
                    (access_mode[]){ has_master ? WRITE : UPDATE });
     o.args.adamw = rule;
     need_scalars(&o, x->scalars);
-    need(!fp8 || (has_master && x->weight.scale), &o, "a weight of codes has no master or no scale");
+    need(!fp8 || (has_master && x->weight.scale), &o, "a weight of FP8 values has no master or no scale");
     for (int i = 0; i < 5; i++)
         need((is_float(part[i]) || (i == 1 && fp8)) && tensor_contiguous(&part[i]) && same_count(part[i], x->weight),
              &o, "parts of the bucket differ");

@@ -21,7 +21,7 @@ typedef struct {
 
 /* A rank that represents its pipeline stage. */
 typedef struct {
-    int rank, held_by_transfers, filled_by_product; /* held, filled: multiprocessors */
+    int rank, held_by_transfers, filled_by_product; /* the last two in multiprocessors */
     const timeline_rank *input;
     int32_t *index; /* lane.index of all lanes; owned */
     lane lane[HAZARD_QUEUES], *computing;

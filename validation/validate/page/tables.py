@@ -55,6 +55,7 @@ def checks(case):
     for what, counted, what_differs, bad, worst in (
             ("replayed steps", "replayed_operations", FROM_HOST, "replayed_mismatches", "replayed_worst"),
             ("single operations", "shadowed_operations", FROM_HOST, "shadowed_mismatches", "shadowed_worst"),
+            ("replayed transfers", "replayed_transfers", "kinds differ", "replayed_transfer_mismatches", None),
             ("sums over ranks", "conserved_comparisons", "totals differ", "conserved_mismatches", "conserved_worst"),
             ("equal weights", "replicas_compared", "copies of weights differ", "replica_mismatches", None)):
         if value(counted):
