@@ -127,10 +127,10 @@ def read_file(file):
     root = attributes(file)
     if root.get("creator") != "xgsw":
         raise Unreadable("no record of xgsw")
+    provenance = read_tree(file["provenance"]).values
     if root.get("record_version") != RECORD_VERSION:
         raise Unreadable(f"version {root.get('record_version')} of the record, this program reads version "
-                         f"{RECORD_VERSION}")
-    provenance = read_tree(file["provenance"]).values
+                         f"{RECORD_VERSION}: use the one of commit {provenance.get('git_commit')}")
     deck = np.asarray(file["provenance/deck"][()]).ravel()[0]
     cases = [read_case(name, file[name]) for name in file if name.startswith("case_")]
     for version in {case.settings.get("rules", "without a version") for case in cases} - {RULES_VERSION}:

@@ -78,8 +78,7 @@ void say_title(const run_source *run)
     say("Libraries  %s; %s\n", run->products, run->mpi);
     say_preloaded(run->libraries);
     say("PASSED     the results of a case agree with references: its residual, replayed products and transfers\n"
-        "VALID      its time may be compared with the same deck's on other machines "
-        "(validation/RULES.md, " RULES_VERSION ")\n"
+        "VALID      its time is undisturbed and complete (validation/RULES.md, " RULES_VERSION ")\n"
         "A rank counts as one GPU. Step lines have times of rank 0; summaries have times of the slowest rank.\n");
     if (run->cuda && run->cuda[0]) say_devices(run);
 }
