@@ -114,7 +114,7 @@ def main():
         print_rows(found, options.markdown)
     for found in every:
         print(f"{found['word']}: {found['summary']}")
-    return comparison.STATUS[max((found["word"] for found in every), key=list(comparison.STATUS).index)]
+    return comparison.STATUS[max((found["word"] for found in every), key=comparison.SEVERITY)]
 
 
 if __name__ == "__main__":

@@ -99,7 +99,6 @@ static void add_row(builder *b, const param_rule *rule, int64_t layer, int64_t e
                   .bucket = t->bucket_count - 1,
                   .offset = to->elements,
                   .expert = (int)expert,
-
                   .fp8_tensor = keeps_fp8 ? fp8_number(layer, product_of(rule->name), FP8_WEIGHT) : NO_FP8 };
     name_row(p, layer, expert);
     to->elements += p->part.rows * p->part.columns;

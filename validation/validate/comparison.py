@@ -8,6 +8,7 @@ from validate import ratios, sides
 from validate.findings import count
 
 STATUS = {"FASTER": 0, "AS FAST": 0, "UNDECIDED": 4, "NOT COMPARABLE": 3, "SLOWER": 1}      # from good to bad
+SEVERITY = list(STATUS).index
 NUMBERS = ("ratio", "low", "high", "ratio_by_mean", "low_by_mean", "high_by_mean")
 TOO_FEW_RANKS = re.compile(r"SKIPPED: .*needs \d+ ranks, there are \d+")
 
@@ -95,7 +96,7 @@ def summary(found):
     words, rows = Counter(row["word"] for row in found["cases"]), found["cases"]
     counts = ", ".join(f"{words[word]} {word}" for word in STATUS if words[word])
     text = f"{found['candidate']} against {found['baseline']}: {count(len(rows), 'case')}: {counts}"
-    worst = max(rows, key=lambda row: list(STATUS).index(row["word"]), default=None)
+    worst = max(rows, key=lambda row: SEVERITY(row["word"]), default=None)
     text += f"; {worst['case']}: {worst['notes'][0]}" if worst and worst["notes"] else ""
     if not found["geometric_mean"]:
         return text
