@@ -32,7 +32,8 @@ def load(checkpoint, deck=LOADS, files=None):
     place = Place(deck)
     os.symlink(checkpoint, place.file("ck"))
     limit = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))) if files else None
-    alone = dict(os.environ, OMP_NUM_THREADS="1", OMPI_MCA_ess_singleton_isolated="1")
+    # Open MPI keeps the sessions of all isolated singletons in one folder, and the first that ends removes it.
+    alone = dict(os.environ, OMP_NUM_THREADS="1", OMPI_MCA_ess_singleton_isolated="1", TMPDIR=place.path)
     done = subprocess.run([XGSW, "deck.dat"], cwd=place.path, capture_output=True, text=True, check=False, timeout=60,
                           env=alone, preexec_fn=limit)
     place.close()
