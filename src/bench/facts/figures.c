@@ -132,7 +132,11 @@ bool paces_are_known(const facts *f, const bench_case *c)
     return c->backend == BACKEND_CUDA || f->load.threads == 1 || !host_is_oversubscribed(&f->load);
 }
 
-/* A rank's own seconds of a step are its computing time minus the run delay that other processes cause. */
+double own_seconds(const rank_times *t, int64_t at)
+{
+    return fmax(t->table[RANK_COMPUTING][at] - t->table[RANK_RUN_DELAY][at], 0.0);
+}
+
 static rank_pace *paces_of(const facts *f, const bench_case *c)
 {
     int ranks = c->layout.ranks;
@@ -142,7 +146,7 @@ static rank_pace *paces_of(const facts *f, const bench_case *c)
     for (int i = 0; i < ranks; i++)
         pace[i] = (rank_pace){ .flops = f->ranks.work[i].flops, .bytes = f->ranks.work[i].bytes };
     for (int64_t i = 0; i < timed * ranks; i++)
-        own[i] = fmax(f->ranks.table[RANK_COMPUTING][first + i] - f->ranks.table[RANK_RUN_DELAY][first + i], 0.0);
+        own[i] = own_seconds(&f->ranks, first + i);
     find_paces(own, paces_are_known(f, c) ? timed : 0, ranks, pace);
     free(own);
     return pace;

@@ -35,6 +35,10 @@ typedef struct {
     int throttled_rank, clocks_rank;      /* numbers of these ranks */
 } figures;
 
+/* Returns a rank's computing seconds in a step, without the run delay that other processes cause. at: index [step,
+ * rank] in the tables. */
+double own_seconds(const rank_times *t, int64_t at);
+
 /* Return whether a timed step is part of the mean (not after a checkpoint), and the number of such steps. */
 bool step_counts(const facts *f, int64_t step);
 int64_t steps_counted(const facts *f, const bench_case *c);
