@@ -78,7 +78,7 @@ def clean_record(record, clean):
 
 
 def read_run(path, number, clean):
-    """Returns a record with the findings of validate. A recorded verdict such as FAILED is no contradiction."""
+    """Returns a record with the findings of validate. Ignores findings that only repeat a recorded verdict."""
     record = read_record(path)
     with open(path, "rb") as file:
         digest = hashlib.sha256(file.read()).hexdigest()

@@ -35,7 +35,7 @@ from validate.record import Unreadable, read_record  # noqa: E402
 def share(text):
     value = float(text)
     if not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not from 0 up to 1")
+        raise argparse.ArgumentTypeError(f"{text} is not in [0, 1)")
     return value
 
 

@@ -27,7 +27,7 @@ static void check_shape(const emulator_launch_plan &p)
 {
     const char *name = p.name;
     if (p.block.y != 1 || p.block.z != 1 || p.block.x == 0 || p.block.x % 32 != 0)
-        emulator_fail("kernel %s: a block of %u x %u x %u threads is no row of whole warps", name, p.block.x, p.block.y,
+        emulator_fail("kernel %s: a block of %u x %u x %u threads is not 32n x 1 x 1", name, p.block.x, p.block.y,
                       p.block.z);
     int bound = emulator_kernel_bound(p.kernel);
     if (bound == 0) emulator_fail("kernel %s was not declared by KERNEL", name);

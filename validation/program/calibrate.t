@@ -64,7 +64,7 @@ for i in range(5 if LONG else 1):
            f"clean run {i + 1} names nobody", clean.stdout + clean.stderr)
 with busy(1):
     slow = calibrate(2, place.file("pinned"), "0.3")
-tap.ok(slow.returncode == 1 and re.search(r"^DEVIATES +rank 1 on .*: computes \d+ % more slowly", slow.stdout, re.M)
+tap.ok(slow.returncode == 1 and re.search(r"^DEVIATES +rank 1 on .*: computes \d+\.\d % longer", slow.stdout, re.M)
        and "rank 0 on" not in slow.stdout, "a rank that shares its core is named", slow.stdout + slow.stderr)
 slow = calibrate(4, preload, MISDEED="1 pair3 delayed")
 named = re.findall(r"^DEVIATES +(.*exchange data)", slow.stdout, re.M)

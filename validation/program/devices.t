@@ -147,7 +147,7 @@ with tempfile.TemporaryDirectory() as folder:
     record = os.path.join(folder, "samples.h5")
     run = run_on(body("backend = cuda", record).replace("steps = 1\n", "steps = 3\n"), SAMPLED_EVENTS=0x48)
     told = (results(run) or [{}])[0]
-    held = "rank 0: hardware slowdown, hardware temperature, 0 s after the window began"
+    held = "rank 0: hardware slowdown, hardware temperature, 0 s after the timed steps began"
     tap.ok(told.get("passed") and told["throttled"] == held
            and f"throttled device: {held}" in told["invalid_reasons"],
            "a device that is held back between the window's ends: not valid", run.stdout[-3000:] + run.stderr)

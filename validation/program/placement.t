@@ -96,7 +96,7 @@ tap.ok(status == 0 and ", 1 not checked" in said,
 status, seconds, said = split.result()
 tap.ok(status == 0 and re.search(r"^  placement +2 nodes of 2 ranks; data within a node, tensor across$", said, re.M),
        f"two nodes are found, and the axis that spans them ({seconds:.1f} s)", said)
-tap.ok(re.search(r"^Warning    tensor groups span nodes: ranks 0 and 1 of one group are on two; .*\(cyclic\): use srun "
+tap.ok(re.search(r"^Warning    tensor groups span nodes: ranks 0 and 1 of one group are apart; .*\(cyclic\): use srun "
                  r"--distribution=block or mpirun --map-by ppr:2:node$", said, re.M), "and the cause with its remedy",
        said)
 status, seconds, said = preloaded.result()

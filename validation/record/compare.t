@@ -52,7 +52,7 @@ FASTER, AS_FAST, UNDECIDED, SLOWER = ([factor * x for x in REFERENCE] for factor
 # Launches of the candidate, the expected word, and a note.
 WORDS = (
     (FASTER, "FASTER", ""), (AS_FAST, "AS FAST", ""), (SLOWER, "SLOWER", ""),
-    (UNDECIDED, "UNDECIDED", "too near to the 5 % allowed"), ([97, 96, 98], "UNDECIDED", "runs a side would decide"),
+    (UNDECIDED, "UNDECIDED", "too near to the 5 % allowed"), ([97, 96, 98], "UNDECIDED", "runs a side are needed"),
     ([(x, 1.2) for x in AS_FAST], "SLOWER", "slower by stalls: the mean, not the median"),
     ([110, 100, 91], "UNDECIDED", "--between 0.02 is too small: these runs deviate by 6.7 %"),
     ([(100,), (100, 1, "NOT VALID: spread 2"), (101,)], "NOT COMPARABLE", "offer: 1 of 3 NOT VALID: spread 2"),

@@ -97,7 +97,7 @@ def judge(case, slow_rank, began):
         node_ranks=GPUS, node_ranks_least=GPUS, node_ranks_most=GPUS, nodes=nodes,
         placement=placement.sentence([GPUS] * nodes, within, ["data"]), invalid_rules=["outlier"],
         invalid_ranks=np.array([slow_rank]), invalid_reasons=[
-            f"outlier rank {slow_rank} on {host(slow_rank)}: computes {excess:.3g} % (+- {error:.2g}) longer than "
+            f"outlier rank {slow_rank} on {host(slow_rank)}: computes {excess:.1f} % (+- {error:.1f} %) longer than "
             f"{s['ranks'] - 1} peers"])
     v.update({"results/" + name: value for name, value in results.items()})
     slow_ones = list(slow.slow_steps(case))

@@ -294,7 +294,7 @@ def unusable_files(folder, sample):
     expect("a folder", 2, ["cannot be read: the system says: Is a directory"], folder)
     with h5py.File(path, "w") as file:
         file["other"] = 1
-    expect("another program's HDF5 file", 2, ["no record of xgsw"], path)
+    expect("another program's HDF5 file", 2, ["not a record of xgsw"], path)
     with open(sample, "rb") as whole, open(path, "wb") as half:
         half.write(whole.read()[: os.path.getsize(sample) // 2])
     expect("half a file", 2, ["cannot be read: it is not a complete record: take another copy"], path)

@@ -244,7 +244,7 @@ def check_root(record, f):
     f.demand(ran, "no case ran: nothing to validate")
     f.demand("recovered" in record.root or not ran or record.root.get("default") == ran[0].name,
              f"the record shows {record.root.get('default')}, {ran[0].name if ran else 'nothing'} ran first")
-    f.demand(record.root.get("NX_class") == "NXroot", "the root is no NXroot")
+    f.demand(record.root.get("NX_class") == "NXroot", "the root is not NXroot")
     for case in record.cases:
         skipped = case.settings.get("verdict") == "SKIPPED"
         f.demand(skipped != case.ran, f"{case.name} is {case.settings.get('verdict')} "

@@ -31,7 +31,7 @@ def notes_of(word, intervals, tolerance, earlier):
         yield f"{word.lower()} by stalls: the mean, not the median"
     if word == "UNDECIDED":
         runs = ratios.runs_that_decide(intervals, tolerance)
-        yield f"{runs} runs a side would decide" if runs else f"too near to the {100 * tolerance:g} % allowed"
+        yield f"{runs} runs a side are needed" if runs else f"too near to the {100 * tolerance:g} % allowed"
     known = max((i.prior for i in intervals), key=lambda prior: prior.deviation)
     if known.seen:
         yield f"earlier runs deviate by {100 * known.deviation:.2g} %, with {known.degrees} degrees of freedom"

@@ -126,7 +126,7 @@ def read_case(name, group):
 def read_file(file):
     root = attributes(file)
     if root.get("creator") != "xgsw":
-        raise Unreadable("no record of xgsw")
+        raise Unreadable("not a record of xgsw")
     provenance = read_tree(file["provenance"]).values
     if root.get("record_version") != RECORD_VERSION:
         raise Unreadable(f"version {root.get('record_version')} of the record, this program reads version "

@@ -58,7 +58,7 @@ def read_journal(path):
         refuse_living(file)
         data = file.read()
     if not data.startswith(BEGIN):
-        raise Unreadable("no journal of xgsw; validate a record without --recover")
+        raise Unreadable("not a journal of xgsw; validate a record without --recover")
     pieces, steps = [], {}
     for kind, payload in entries(data):
         if kind == PIECE:

@@ -167,7 +167,7 @@ def check_reasons(case, provenance, f):
         elif broken and not told and len(reasons) < REASONS:
             f.add(f"no reason says that {broken}")
         elif told and not broken:
-            f.add(f"recorded NOT VALID: {told[0]!r}, of which the rest of the record knows nothing")
+            f.add(f"recorded NOT VALID: {told[0]!r}, which nothing else in the record confirms")
 
 
 def check_rules(case, provenance, f):

@@ -69,7 +69,7 @@ def check_attributes(case, f):
 
 def check_views(case, f):
     """Checks the attributes by which a viewer finds the plots."""
-    f.demand(case.settings.get("NX_class") == "NXentry", f"{case.name} is no NXentry")
+    f.demand(case.settings.get("NX_class") == "NXentry", f"{case.name} is not NXentry")
     f.demand(case.settings.get("default") == "steps", f"{case.name} shows {case.settings.get('default')}, not steps")
     for group in sorted(GROUPS):
         signal, axes = DRAWN.get(group, (None, None))

@@ -69,8 +69,8 @@ void deviations_print(const deviations *d, const rank_identity *id)
         say("DEVIATES    ");
         print_rank(x->rank, id);
         if (x->peer >= 0) say(" and "), print_rank(x->peer, id);
-        say(": %s %.0f %% more slowly than %s peers", what[x->kind], 100.0 * x->excess, x->peer >= 0 ? "their" : "its");
-        if (x->error > 0.0) say(", standard error %.0f %%", 100.0 * x->error);
+        say(": %s %.1f %% longer than %s peers", what[x->kind], 100.0 * x->excess, x->peer >= 0 ? "their" : "its");
+        if (x->error > 0.0) say(", standard error %.1f %%", 100.0 * x->error);
         say("\n");
     }
 }

@@ -145,8 +145,7 @@ static rank_pace *paces_of(const facts *f, const bench_case *c)
     double *own = allocate(timed * ranks, sizeof *own, "the own seconds of ranks");
     for (int i = 0; i < ranks; i++)
         pace[i] = (rank_pace){ .flops = f->ranks.work[i].flops, .bytes = f->ranks.work[i].bytes };
-    for (int64_t i = 0; i < timed * ranks; i++)
-        own[i] = own_seconds(&f->ranks, first + i);
+    for (int64_t i = 0; i < timed * ranks; i++) own[i] = own_seconds(&f->ranks, first + i);
     find_paces(own, paces_are_known(f, c) ? timed : 0, ranks, pace);
     free(own);
     return pace;

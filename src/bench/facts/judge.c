@@ -17,7 +17,7 @@ static void judge_numbers(const case_result *r, reasons *to)
         bool overflowed = isfinite(r->seen.loss[i]) && isinf(r->seen.gradient_norm[i]);
         if (isfinite(r->seen.loss[i]) && isfinite(r->seen.gradient_norm[i])) continue;
         reasons_add(to, "numbers", -1,
-                    overflowed ? "the gradient norm of step %lld is above 1.6e7 (2^24), beyond the exact sum"
+                    overflowed ? "the gradient norm of step %lld is above 1.6e7 (2^24), the exact sum's limit"
                                : "loss or gradient norm of step %lld is not finite",
                     (long long)i);
         return;
@@ -53,7 +53,7 @@ static void judge_struck(const facts *f, reasons *to)
     if (!c->done || !f->machine.faults) return;
     if (c->faults == 0)
         reasons_add(to, "fault", -1,
-                    "the planted fault never struck in the check: its model has fewer such operations");
+                    "the planted fault never struck in the check, which has fewer such operations: lower NTH");
     else if (strcmp(c->struck, f->struck) != 0)
         reasons_add(to, "fault", -1,
                     "the planted fault struck %s in the check, but %s in the timed steps: the check says nothing of it",

@@ -51,7 +51,7 @@ static const field of_ranks[] = {
     { "computing_seconds", "s", "time of operations that wait for no rank", FIELD_REAL, RANK_TABLE(RANK_COMPUTING) },
     { "run_delay_seconds", "s", "part of computing in which the processor ran other processes; host only", FIELD_REAL,
       RANK_TABLE(RANK_RUN_DELAY) },
-    { "late_seconds", "s", "longest time of a group in collectives - own time", FIELD_REAL, RANK_TABLE(RANK_LATE) },
+    { "late_seconds", "s", "longest collective time in the group minus own", FIELD_REAL, RANK_TABLE(RANK_LATE) },
     { "exposed_tensor", "s", "time in which only transfers of the tensor axis ran", FIELD_REAL,
       RANK_TABLE(RANK_EXPOSED_TENSOR) },
     { "exposed_context", "s", "the same for the context axis", FIELD_REAL, RANK_TABLE(RANK_EXPOSED_CONTEXT) },

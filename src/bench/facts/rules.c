@@ -106,7 +106,7 @@ static void require_no_preloads(const case_result *r, reasons *to)
     if (r->seen.preloaded[0]) reasons_add(to, "preloaded", r->seen.preloaded_rank, "preloaded: %s", r->seen.preloaded);
 }
 
-/* Adds "outlier rank 1 on host: computes 203 % (+- 7) longer than 1 peer; 20 ms a step late". */
+/* Adds "outlier rank 1 on host: computes 203.0 % (+- 7.1 %) longer than 1 peer; 0.02 s a step late". */
 static void add_outlier(const case_result *r, int rank, reasons *to)
 {
     const rank_pace *p = &r->figures.pace[rank];
@@ -117,9 +117,9 @@ static void add_outlier(const case_result *r, int rank, reasons *to)
         if (step_counts(&r->seen, s)) seconds += late[s * r->given->layout.ranks + rank];
     reasons_add(
         to, "outlier", rank,
-        "outlier rank %d on %.32s%s%.40s: computes %.3g %% (+- %.2g) longer than %d peer%s; %.3g ms a step late", rank,
-        r->seen.ranks.work[rank].host, device[0] ? ", " : "", device, 100.0 * p->excess, 100.0 * p->error, p->peers,
-        plural(p->peers), 1e3 * seconds / (double)timed_steps(r));
+        "outlier rank %d on %.32s%s%.40s: computes %.1f %% (+- %.1f %%) longer than %d peer%s; %.3g s a step late",
+        rank, r->seen.ranks.work[rank].host, device[0] ? ", " : "", device, 100.0 * p->excess, 100.0 * p->error,
+        p->peers, plural(p->peers), seconds / (double)timed_steps(r));
 }
 
 /* Returns the outlier with the largest excess below `before`, or -1. */
@@ -193,9 +193,9 @@ static void require_sound_numbers(const case_result *r, reasons *to)
     int64_t worst = 0;
     for (int64_t i = 0; i < r->seen.completed; i++) {
         if (isfinite(r->seen.loss[i]) && isinf(r->seen.gradient_norm[i]))
-            reasons_add(to, "numbers", -1, "a gradient norm beyond the exact sum");
+            reasons_add(to, "numbers", -1, "a gradient norm above 2^24");
         else if (!isfinite(r->seen.loss[i]) || !isfinite(r->seen.gradient_norm[i]))
-            reasons_add(to, "numbers", -1, "not a number");
+            reasons_add(to, "numbers", -1, "loss or gradient norm not finite");
         if (r->seen.gradient_norm[i] == 0.0)
             reasons_add(to, "collapse", -1, "a gradient is zero: training has collapsed");
         if (r->seen.loss[i] > r->seen.loss[worst]) worst = i;
@@ -232,17 +232,17 @@ static const struct {
       require_default_developer_keys },
     { "debug build", "no debug build", "it checks itself while timed", "`make` without `DEBUG=1`", require_no_debug },
     { "idle ranks", "no idle ranks, unless the deck sets the layout", "they inflate tokens/s per GPU",
-      "start the number in the reason", require_no_idle_ranks },
+      "start as many as the reason says", require_no_idle_ranks },
     { "steps", "at least " TEXT(LEAST_STEPS) " timed steps, except those after a checkpoint",
       "fewer give no reliable mean", "raise `steps` or `checkpoint_every`", require_enough_steps },
     { "oversubscribed", "on the host: no more threads than cores or quota", "ranks wait at random",
       "fewer ranks or threads", require_enough_cores },
     { "throttled, clocks", "no throttled device in NVML's samples", "heat or power limits it",
-      "cooling, power limit; install NVML", require_no_throttling },
+      "check cooling, power limit, NVML", require_no_throttling },
     { "outlier",
       "no rank computes 10 % longer than its peers, beyond three standard errors; not judged: several threads on "
       "shared cores",
-      "all others wait for it", "leave out the GPU in the reason", require_no_outliers },
+      "all others wait for it", "end other work there, or exclude it", require_no_outliers },
     { "preloaded", "no preloaded library that replaces functions of clocks, MPI, oneDNN, CUDA or NCCL",
       "it may change times or work", "run without it", require_no_preloads },
     { "placement", "recipe's layout: tensor groups within an NVLink domain, or node if NVML reports none",
@@ -253,14 +253,14 @@ static const struct {
       "p90 / p10 of step times at most " TEXT(SPREAD_LIMIT) "; median of last half / first half "
                                                             "1/" TEXT(DRIFT_LIMIT) " to " TEXT(DRIFT_LIMIT),
       "undisturbed steps vary little; warm-up changes the speed",
-      "other jobs, network, power limits; `warmup`; soak with `minutes`", require_steady_steps },
+      "check other jobs, network, power; raise `warmup`; set `minutes`", require_steady_steps },
     { "repeats", "largest / smallest mean of `repeats` at most 1 + " TEXT(REPEATS_LIMIT) ", judged with the last",
       "one run proves little", "more steps", require_equal_repeats },
     { "soak", "a soak lasts `minutes`", "slow heating shows late", "fewer `minutes`", require_full_soak },
     { "numbers, collapse, divergence",
-      "finite loss and norm, no zero gradient, loss at most twice an untrained model's",
+      "finite loss and norm, no zero gradient, loss at most twice the first, or twice ln(vocabulary)",
       "broken training needs less power", "the recipe's learning rate", require_sound_numbers },
-    { "failed, interrupted", "complete and PASSED", "steps are missing or wrong", "find the cause in the reason",
+    { "failed, interrupted", "complete and PASSED", "steps are missing or wrong", "see the line FAILED or INTERRUPTED",
       require_completion },
 };
 enum { FORESEEN = 6, RULES = sizeof rules / sizeof *rules };

@@ -128,7 +128,7 @@ static void gather(sample_set *all, const sampled *x, const sample_report *own)
 static void write_throttled(sample_set *all, const sample_report *own)
 {
     if (own->throttled[0])
-        snprintf(all->throttled, sizeof all->throttled, "rank %d: %s, %.0f s after the window began", world_rank(),
+        snprintf(all->throttled, sizeof all->throttled, "rank %d: %s, %.0f s after the timed steps began", world_rank(),
                  own->throttled, own->throttled_at);
 }
 

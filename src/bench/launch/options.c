@@ -108,7 +108,7 @@ static const struct {
     { "--timeline", read_timeline, "a file for the trace that Perfetto opens" },
     { "--rank", read_rank, "a rank of the case, as in --rank 0" },
     { "--json", read_json, "a file; --json - writes to stdout" },
-    { "--replay", read_replay, "the file that a mismatch named" },
+    { "--replay", read_replay, "an xgsw-mismatch file, named after FAILED" },
 };
 
 static bool read_flag(options *o, const char *word)
@@ -231,7 +231,7 @@ void options_print_help(void)
         "                     [--device NAME]        for this GPU instead of H100: recipe rows, memory, peaks\n"
         "                     [--device-memory GB]   also whether each rank fits into a device with this memory\n"
         "                     [--on-host]            backend = auto means the host, not a GPU\n"
-        "                     [--json FILE]          also one object a case: keys, forecast; - prints only these\n"
+        "                     [--json FILE]          one JSON object a case: keys, forecast; - prints only JSON\n"
         "       ./xgsw --project DECK --sheet NAME   forecast of step times on a machine of inputs/machines/\n"
         "                     [--ranks N,N]          at N ranks\n"
         "                     [--from RECORD.h5]     takes times from a run's record, the rest from the sheet\n"
@@ -248,7 +248,7 @@ void options_print_help(void)
         "       ./xgsw --keys [NAME | developer]     the deck's keys, one key, or the keys for tests of the program\n"
         "       ./xgsw --fields                      fields of a case in --json and the record: units and meaning\n"
         "       ./xgsw --rules                       what makes a result NOT VALID, as in validation/RULES.md\n"
-        "       ./xgsw --list [NAME]                 all workloads or one, with published results; known GPUs\n"
+        "       ./xgsw --list [NAME]                 all workloads or one, with published layouts; known GPUs\n"
         "       ./xgsw --replay FILE                 runs an operation again whose result differed from the host's\n"
         "       ./xgsw --version                     versions of everything it was built with\n"
         "       ./xgsw --help                        this text\n"

@@ -152,7 +152,7 @@ bool placement_complaint(const placement *p, const mesh_layout *l, char sentence
     int tensor = l->degree[AXIS_TENSOR];
     const char *where = p->domains < p->nodes ? "NVLink domains" : "nodes";
     if (!p->across_domains) return false;
-    int used = snprintf(sentence, REASON_LENGTH, "tensor groups span %s: ranks %d and %d of one group are on two; ",
+    int used = snprintf(sentence, REASON_LENGTH, "tensor groups span %s: ranks %d and %d of one group are apart; ",
                         where, p->split[0], p->split[1]);
     if (p->scattered)
         snprintf(sentence + used, (size_t)(REASON_LENGTH - used),

@@ -47,7 +47,7 @@ const char *largest_difference(const case_result *r, char text[DIFFERENCE_TEXT])
     for (int i = 1; i < n; i++)
         if (fabs(list[i].measured - list[i].expected) > fabs(most->measured - most->expected)) most = &list[i];
     if (n && most->expected > 0.0)
-        snprintf(text, DIFFERENCE_TEXT, "%s%s%s take %.2f times as long as the sheet expects", most->before, most->name,
+        snprintf(text, DIFFERENCE_TEXT, "%s%s%s: %.2f times the time of the sheet", most->before, most->name,
                  most->after, most->measured / most->expected);
     else if (n)
         snprintf(text, DIFFERENCE_TEXT, "%s%s%s take %.3g s a step, and the sheet expects no time", most->before,
@@ -65,6 +65,6 @@ void say_expected_steps(const case_result *r)
         e->least, e->most, r->figures.mean_seconds);
     int n = compare(r, list);
     for (int i = 0; i < n; i++)
-        say("%s%s%s %.2f ms (measured %.2f)%s", i ? "" : "           ", list[i].before, list[i].name,
-            1e3 * list[i].expected, 1e3 * list[i].measured, i + 1 < n ? ", " : "\n");
+        say("%s%s%s %.4f s (measured %.4f s)%s", i ? "" : "           ", list[i].before, list[i].name, list[i].expected,
+            list[i].measured, i + 1 < n ? ", " : "\n");
 }

@@ -143,8 +143,8 @@ static const char *obstacle(const bench_case *c, const machine_sheet *sheet)
 {
     if (c->layout.degree[AXIS_PIPELINE] > TIMELINE_RANKS) return "a projection takes at most 32 pipeline stages";
     if (c->precision == PRECISION_FP8 && !sheet->host && sheet->device->fp8 == 0.0)
-        return "the sheet's device has no FP8";
-    return (c->backend == BACKEND_HOST) != sheet->host ? "the deck and the sheet are for different backends" : NULL;
+        return "the sheet's device lacks FP8: use bf16";
+    return (c->backend == BACKEND_HOST) != sheet->host ? "deck and sheet differ in backend: change one" : NULL;
 }
 
 bool project_case(const bench_case *c, const machine_sheet *sheet, FILE *trace, projection *p, char *why, size_t length)

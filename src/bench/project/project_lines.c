@@ -85,7 +85,7 @@ static void print_case(const bench_case *c, const machine_sheet *s, const projec
         say(", MFU %.1f %%, from %.1f to %.1f", mfu_of(c, s, p->seconds), mfu_of(c, s, p->most),
             mfu_of(c, s, p->least));
     say("\n");
-    if (p->missing[0]) say("  NOT PRICED  %s: the sheet has no term for them\n", p->missing);
+    if (p->missing[0]) say("  NOT PRICED  %s: not in the sheet; calibrate this deck\n", p->missing);
     print_published(c, s);
     print_time(p);
     print_terms(s, p);

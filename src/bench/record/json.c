@@ -181,7 +181,7 @@ static char *case_text(case_writer *write, const case_result *r, const record_pl
     size_t length;
     FILE *to = open_memstream(&text, &length);
     if (to) write(to, r, place);
-    if (!to || fclose(to) != 0) FAIL("no memory for what scripts read of a case");
+    if (!to || fclose(to) != 0) FAIL("no memory for a case's JSON");
     return text;
 }
 

@@ -36,7 +36,7 @@ static bool may_replace(const char *path, const sentence *s)
 {
     struct stat status;
     if (lstat(path, &status) != 0) return errno == ENOENT || refuse_errno(s, "look at", path);
-    if (S_ISLNK(status.st_mode)) return refuse(s, path, "is a link, and none is followed");
+    if (S_ISLNK(status.st_mode)) return refuse(s, path, "is a link: name its target");
     if (!S_ISREG(status.st_mode)) return refuse(s, path, "is not a regular file");
     if (!(status.st_mode & (S_IWUSR | S_IWGRP | S_IWOTH)) || access(path, W_OK) != 0)
         return refuse(s, path, "exists and is read-only; it is not replaced");
@@ -115,8 +115,7 @@ static attempt rename_old_journal(record_place *p, const sentence *s)
     if (!give_free_name(p->journal, number_journal, name)) return refuse_errno(s, "rename", p->journal), REFUSED;
     if (unlink(p->journal) != 0 && errno != ENOENT) return refuse_errno(s, "rename", p->journal), REFUSED;
     snprintf(p->note[0], sizeof p->note[0],
-             "an earlier run did not come to its end; its steps are in %s, and become a record by: "
-             "validation/validate.py --recover %s",
+             "an earlier run was killed; its steps are in %s. To recover them: validation/validate.py --recover %s",
              name, name);
     return TRY_AGAIN;
 }

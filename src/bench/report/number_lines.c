@@ -20,7 +20,7 @@ static void say_step_time(const case_result *r)
         r->figures.mean_seconds, r->figures.median_seconds, r->figures.p95_seconds);
     if (!r->figures.slow.count) say("none above %.3g times the median\n", SLOW_STEP);
     else
-        say("%lld slow, the first %.*s\n", (long long)r->figures.slow.count, (int)strcspn(r->figures.slow.names, " "),
+        say("%lld slow, from step %.*s\n", (long long)r->figures.slow.count, (int)strcspn(r->figures.slow.names, " "),
             r->figures.slow.names);
 }
 
@@ -31,7 +31,7 @@ static void say_repeats(const case_result *r)
     long long last = r->given->repeats;
     if (r->given->repeat < last) say("Repeats    %d of %lld: judged with repeat %lld\n", r->given->repeat, last, last);
     if (s->count < 2) return;
-    say("Repeats    %d of %lld: median of the means %.4f s, min %.4f, max %.4f; spread %.1f %%, limit %.0f %%\n",
+    say("Repeats    %d of %lld: median of the means %.4f s, min %.4f s, max %.4f s; spread %.1f %%, limit %.0f %%\n",
         s->count, last, s->median, s->minimum, s->maximum, 100.0 * s->spread, 100.0 * REPEATS_LIMIT);
 }
 
@@ -150,7 +150,7 @@ static void say_paces(const case_result *r)
     else if (slow) say("; %d rank%s %s slow\n", slow, plural(slow), slow > 1 ? "are" : "is");
     else if (judged == ranks) say("; no rank is slow\n");
     else if (r->seen.completed - r->given->warmup < BLOCKS) say("; not judged: fewer than %d steps\n", BLOCKS);
-    else say("; %d of %d not judged: each has other work\n", ranks - judged, ranks);
+    else say("; %d of %d not judged: their work differs\n", ranks - judged, ranks);
 }
 
 /* Prints the rank that computes longest, and whether a rank is slow. */

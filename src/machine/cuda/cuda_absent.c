@@ -3,7 +3,7 @@
 #include "machine/queue/backend.h"
 #include <stdio.h>
 
-static const char absent[] = "this build has no CUDA machine (build where nvcc is, or set CUDA_HOME)";
+static const char absent[] = "this build has no CUDA backend (build where nvcc is, or set CUDA_HOME)";
 
 static bool usable(char *why, size_t length)
 {

@@ -138,7 +138,7 @@ void poll_until(cuda_executor *e, int queue, uint64_t serial)
 {
     double begin = clock_seconds();
     const entry *published = NULL;
-    if (serial > e->queue[queue].submitted) FAIL("a mark is waited for that was never submitted");
+    if (serial > e->queue[queue].submitted) FAIL("a queue waits for an event that was never submitted");
     while (completed(e, queue) < serial) {
         if (poll_all(e)) continue;
         advance_clock(e);

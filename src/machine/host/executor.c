@@ -174,7 +174,7 @@ static void fail_deadlocked(executor *e)
         entry *x = head_of(&e->queue[i]);
         if (x && incomplete_wait(e, x)) backend_fail_deadlock(&x->op, incomplete_wait(e, x));
     }
-    FAIL("a mark is waited for that was never submitted");
+    FAIL("a queue waits for an event that was never submitted");
 }
 
 static void wait_for_transfers(executor *e)

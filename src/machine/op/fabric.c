@@ -81,7 +81,7 @@ op all_gather_op(group *g, tensor to, tensor from)
     need(tensor_contiguous(&to) && tensor_elements(&to) % g->size == 0, &o, "the parts are not equal and contiguous");
     need(in_place || (tensor_contiguous(&from) && from.type == to.type &&
                       tensor_elements(&from) * g->size == tensor_elements(&to)),
-         &o, "the parts do not make the whole");
+         &o, "the parts differ in size or type");
     return o;
 }
 
@@ -89,7 +89,7 @@ op reduce_scatter_op(group *g, tensor x)
 {
     op o = transfer_op(OP_REDUCE_SCATTER, g, (tensor[]){ x }, NULL);
     need(tensor_contiguous(&x) && tensor_elements(&x) % g->size == 0, &o, "the parts are not equal and contiguous");
-    need(x.type != I32 && !is_fp8(x), &o, "numbers that do not add");
+    need(x.type != I32 && !is_fp8(x), &o, "a type that cannot be summed");
     return o;
 }
 
@@ -106,7 +106,7 @@ op all_to_all_op(group *g, tensor to, tensor from)
     need(tensor_contiguous(&from) && tensor_elements(&from) % g->size == 0, &o,
          "the parts are not equal and contiguous");
     need(tensor_contiguous(&to) && to.type == from.type && tensor_elements(&to) == tensor_elements(&from), &o,
-         "what comes is not as large as what goes");
+         "output and input differ in size or type");
     return o;
 }
 

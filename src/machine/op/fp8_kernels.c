@@ -14,10 +14,10 @@ static bool aligned(int64_t n) { return n % FP8_ALIGNMENT == 0; }
 static void need_aligned(op *o, tensor c, tensor a, tensor b)
 {
     int row = a.dims - 2, column = row + 1;
-    need(a.scale && b.scale, o, "codes without a scale");
+    need(a.scale && b.scale, o, "FP8 values without a scale");
     need(a.type == E4M3 || b.type == E4M3, o, "both are E5M2");
-    need(is_float(c), o, "the product of FP8 codes is neither BF16 nor FP32");
-    need(a.stride[column] == 1 && b.stride[row] == 1, o, "FP8 codes are not contiguous along the sum");
+    need(is_float(c), o, "the product of FP8 values is neither BF16 nor FP32");
+    need(a.stride[column] == 1 && b.stride[row] == 1, o, "FP8 values are not contiguous along the sum");
     need(aligned(a.dim[column]) && aligned(a.stride[row]) && aligned(b.stride[column]) &&
              aligned(c.stride[column] == 1 ? c.dim[column] : c.dim[row]),
          o, "sizes of an FP8 product are not multiples of 16");
@@ -45,16 +45,16 @@ static void add_encoding(op *o, int64_t m, int64_t n, encoding to)
     const tensor operands[] = { to.codes, to.transposed, fp8_scale_tensor(codes), to.amax, to.counts };
     for (int i = 0; i < ENCODING_OPERANDS; i++) o->operand[o->operands - ENCODING_OPERANDS + i].tensor = operands[i];
     need(!by_rows || (is_fp8(to.codes) && rows_by(to.codes, m, n) && tensor_contiguous(&to.codes)), o,
-         "codes are not as many as values, without gaps");
-    need(!by_columns || is_transposed_of(to.transposed, m, n), o, "the transposed codes have another shape");
+         "the FP8 output differs in size or has gaps");
+    need(!by_columns || is_transposed_of(to.transposed, m, n), o, "the transposed copy has another shape");
     need(!by_rows || !by_columns || (to.codes.type == to.transposed.type && to.codes.scale == to.transposed.scale), o,
-         "codes and their transposed copy differ in format or scale");
-    need(!tensor_present(&codes) || codes.scale, o, "codes without a scale");
+         "FP8 values and their transposed copy differ in format or scale");
+    need(!tensor_present(&codes) || codes.scale, o, "FP8 values without a scale");
     need(!tensor_present(&to.amax) || (is_dense(to.amax, I32) && tensor_elements(&to.amax) == 1), o,
          "amax is not one number");
     need(!tensor_present(&to.counts) ||
              (is_dense(to.counts, U64) && tensor_elements(&to.counts) == FP8_COUNTS && tensor_present(&codes)),
-         o, "counts are not those of codes");
+         o, "counts have the wrong type or size");
 }
 
 op quantize_op(tensor x, encoding to)
@@ -70,7 +70,7 @@ op encode_op(op o, encoding to)
     int i = 0;
     if (!tensor_present(&to.codes) && !tensor_present(&to.transposed)) return o;
     while (op_rules[o.kind].operand[i].name && !op_rules[o.kind].operand[i].encoded) i++;
-    need(op_rules[o.kind].operand[i].name, &o, "this operation makes no codes");
+    need(op_rules[o.kind].operand[i].name, &o, "this operation has no FP8 output");
     if (o.error) return o;
     tensor values = o.operand[i].tensor;
     if (op_rules[o.kind].operand[i].encoded == ENCODED_INSTEAD) o.operand[i].tensor = tensor_none();
@@ -95,12 +95,12 @@ op transpose_op(tensor out, tensor x)
 {
     int row = x.dims - 2;
     op o = op_made(OP_TRANSPOSE, (tensor[]){ out, x }, NULL);
-    need((x.dims == 2 || x.dims == 3) && is_fp8(x) && out.type == x.type, &o, "these are not matrices of FP8 codes");
+    need((x.dims == 2 || x.dims == 3) && is_fp8(x) && out.type == x.type, &o, "these are not matrices of FP8 values");
     if (o.error) return o;
     need(x.stride[row + 1] == 1, &o, "a row has gaps");
     need(tensor_contiguous(&out) &&
              same_shape(out, fp8_transposed_shape(x.type, row ? x.dim[0] : 0, x.dim[row], x.dim[row + 1])),
-         &o, "the transposed codes have another shape");
+         &o, "the transposed copy has another shape");
     return o;
 }
 

@@ -91,7 +91,7 @@ static void need_attention(op *o, tensor q, tensor k, tensor v, tensor out, tens
     need(q.dims == 4 && k.dims == 4 && walkable(q) && walkable(k) && walkable(v) && walkable(out), o,
          "q, k, v and out are not [s, b, heads, d]");
     need(same_shape(k, v) && same_shape(q, out), o, "k and v, or q and out, differ in shape");
-    need(q.dim[1] == k.dim[1] && q.dim[3] == k.dim[3], o, "queries and keys do not belong together");
+    need(q.dim[1] == k.dim[1] && q.dim[3] == k.dim[3], o, "queries and keys differ in batch or head dimension");
     need(!o->args.attention.causal || q.dim[0] <= k.dim[0], o, "causal attention of more queries than keys");
     need(k.dim[2] > 0 && q.dim[2] % k.dim[2] == 0, o, "heads are not a multiple of kv_heads");
     need(q.dim[3] % 2 == 0 && q.dim[3] <= LARGEST_HEAD_DIM, o, "head dim is odd or above 256");

@@ -25,7 +25,7 @@ op adamw_op(const adamw_operands *x, adamw_rule rule)
     need(!tensor_present(&x->amax) || (is_dense(x->amax, I32) && tensor_elements(&x->amax) == 1), &o,
          "amax is not one number");
     need(!tensor_present(&x->counts) || (fp8 && is_dense(x->counts, U64) && tensor_elements(&x->counts) == FP8_COUNTS),
-         &o, "counts are not those of codes");
+         &o, "counts have the wrong type or size");
     return o;
 }
 

@@ -216,7 +216,7 @@ static const char *parse(const char *file, size_t length, op_copy *c)
         return "it was changed after it was written, or a program with other operations wrote it";
     memcpy(c, body + LINES_BYTES, sizeof *c);
     memset(c->memory, 0, sizeof c->memory);
-    if (!is_valid(c, left)) return "no program wrote such an operation";
+    if (!is_valid(c, left)) return "it has no valid operation";
     make_printable(c->name);
     c->op.origin.name = c->name;
     return read_operands(c, body + LINES_BYTES + sizeof *c, left - LINES_BYTES - sizeof *c)

@@ -136,7 +136,7 @@ static char receive_command(int end, int milliseconds)
 
 static void send_command(int end, char command)
 {
-    if (write(end, &command, 1) != 1) FAIL("the sampling thread cannot be told anything");
+    if (write(end, &command, 1) != 1) FAIL("cannot write to the sampling thread");
 }
 
 static void *run_thread(void *of)
@@ -160,7 +160,7 @@ static void start_thread(sampler *s)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(&s->thread, NULL, run_thread, s)) FAIL("no thread that samples");
+    if (pthread_create(&s->thread, NULL, run_thread, s)) FAIL("cannot start the sampling thread");
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 

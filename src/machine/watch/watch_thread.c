@@ -31,7 +31,7 @@ void watch_begin_thread(pthread_t *started, void *(*run)(void *))
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(started, NULL, run, NULL)) FAIL("no thread that watches the run");
+    if (pthread_create(started, NULL, run, NULL)) FAIL("cannot start the watchdog thread");
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 

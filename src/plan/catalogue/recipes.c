@@ -155,7 +155,7 @@ static const recipe_row rows[] = {
     { "llama3.1-70b", PRECISION_FP8, 64, "GB200", 8192, 80, LAYOUT(2, 4, 1, 1, 8, 1, 5), BATCH(1, 256),
       .format = "MXFP8" },
     { "nemotron4-340b", PRECISION_FP8, 128, "B200", 4096, 96, LAYOUT(8, 4, 1, 1, 4, 1, 12), BATCH(1, 32),
-      .format = "FP8 of a scaling that is not stated" },
+      .format = "FP8 with unstated scaling" },
     /* Smoke test without a published time. */
     { "gpt3-52k", PRECISION_BF16, 8, "H100", 1024, 8, LAYOUT(2, 2, 1, 1, 2, 1, 1), BATCH(8, 32) },
 };

@@ -39,7 +39,7 @@ static void print_workload(const workload_row *w)
     shape_complete(&m, 1);
     say("\n[%s]  %s\n", w->name, w->recipe);
     say("  %lld parameters; ", (long long)model_parameters(&m));
-    say("flops per sequence: %.6e by the recipe's formula, %.6e with causal attention and true projections\n",
+    say("flops per sequence: %.6e by the recipe's formula, %.6e with causal attention and actual kv_heads\n",
         formula_flops(w->formula, &m), model_flops(&m));
     say("  ");
     model_print(&m);

@@ -128,7 +128,7 @@ static void no_device(void)
 static const fatal failures[] = {
     { "too_much_memory", too_much_memory, "the case's arena needs 65536.00 GiB on" },
     { "no_nvml", no_nvml, "driver CUDA 13.0" },
-    { "no_device", no_device, "the CUDA machine cannot run: no GPU is visible to this process" },
+    { "no_device", no_device, "the CUDA backend cannot run: no GPU is visible to this process" },
 };
 enum { FAILURES = sizeof failures / sizeof *failures };
 static const char *own_path;

@@ -19,20 +19,20 @@ static const row rows[] = {
     { 2, 2, 2, 2, 1, 2, false, 0, "2 nodes of 8 ranks; tensor, context, data within a node, pipeline across", NULL },
     { 4, 2, 1, 2, 1, 4, false, 0, "4 nodes of 4 ranks; tensor within a node, context, pipeline across", NULL },
     { 2, 1, 2, 1, 1, 2, true, 0, "2 nodes of 2 ranks; data within a node, tensor across",
-      "tensor groups span nodes: ranks 0 and 1 of one group are on two; neighbouring ranks are on different nodes "
+      "tensor groups span nodes: ranks 0 and 1 of one group are apart; neighbouring ranks are on different nodes "
       "(cyclic): "
       "use srun --distribution=block or mpirun --map-by ppr:2:node" },
     { 8, 1, 2, 1, 1, 4, false, 0, "4 nodes of 4 ranks; tensor, data across",
-      "tensor groups span nodes: ranks 0 and 4 of one group are on two; tensor = 8 needs nodes with a multiple of 8 "
+      "tensor groups span nodes: ranks 0 and 4 of one group are apart; tensor = 8 needs nodes with a multiple of 8 "
       "consecutive ranks; these have 4" },
     { 2, 1, 3, 1, 1, 2, false, 0, "2 nodes of 3 ranks; tensor, data across",
-      "tensor groups span nodes: ranks 2 and 3 of one group are on two; tensor = 2 needs nodes with a multiple of 2 "
+      "tensor groups span nodes: ranks 2 and 3 of one group are apart; tensor = 2 needs nodes with a multiple of 2 "
       "consecutive ranks; these have 3" },
     { 1, 2, 4, 1, 4, 2, false, 0, "2 nodes of 4 ranks; context, expert within a node, data across", NULL },
     { 1, 1, 8, 1, 8, 2, false, 0, "2 nodes of 4 ranks; data, expert across", NULL },
     { 8, 1, 2, 1, 1, 4, false, 2, "4 nodes of 4 ranks; tensor, data across; tensor within an NVLink domain", NULL },
     { 8, 1, 1, 3, 1, 6, false, 2, "6 nodes of 4 ranks; tensor, pipeline across",
-      "tensor groups span NVLink domains: ranks 8 and 12 of one group are on two; tensor = 8 needs NVLink domains "
+      "tensor groups span NVLink domains: ranks 8 and 12 of one group are apart; tensor = 8 needs NVLink domains "
       "with a multiple of 8 consecutive ranks; these have 12" },
     { 1, 1, 5, 1, 1, 2, true, 0, "2 nodes of 2 to 3 ranks; data across", NULL },
 };

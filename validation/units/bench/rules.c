@@ -106,10 +106,10 @@ static void own_layout(bench_case *c)
     plant(preloaded, RECIPE, , WRITE(r->seen.preloaded, "a.so replaces time"), "preloaded: a.so replaces time")        \
     plant(profiled, HOST, c->profile = ((number_range){ 3, 5 }), , "profiled: steps 3 to 4")                           \
     plant(watched, RECIPE, , WRITE(r->seen.profiled, "a.so"), "profiled: a.so")                                        \
-    plant(loss_no_number, HOST, , r->seen.loss[5] = NAN, "not a number")                                               \
-    plant(loss_infinite, HOST, , r->seen.loss[5] = -INFINITY, "not a number")                                          \
-    plant(norm_no_number, RECIPE, , r->seen.gradient_norm[12] = NAN, "not a number")                                   \
-    plant(norm_infinite, HOST, , r->seen.gradient_norm[0] = INFINITY, "a gradient norm beyond the exact sum")          \
+    plant(loss_no_number, HOST, , r->seen.loss[5] = NAN, "loss or gradient norm not finite")                                          \
+    plant(loss_infinite, HOST, , r->seen.loss[5] = -INFINITY, "loss or gradient norm not finite")                                     \
+    plant(norm_no_number, RECIPE, , r->seen.gradient_norm[12] = NAN, "loss or gradient norm not finite")                              \
+    plant(norm_infinite, HOST, , r->seen.gradient_norm[0] = INFINITY, "a gradient norm above 2^24")          \
     plant(collapsed, HOST, , r->seen.gradient_norm[7] = 0.0, "a gradient is zero: training has collapsed")             \
     plant(diverged, RECIPE, , r->seen.loss[9] = 30.0, "the loss rose to 30 in step 9")                                 \
     plant(stopped, HOST, , stop_after(r, 6, SIGTERM), "interrupted after 4 of 11 steps")                               \

@@ -380,7 +380,7 @@ static void write_one_element_of_a_view(void)
 static const fatal failures[] = {
     { "wait_for_the_future", wait_for_the_future,
       "fill never (setup) waits for operation 3 of queue 1, which can never complete" },
-    { "sync_with_the_future", sync_with_the_future, "a mark is waited for that was never submitted" },
+    { "sync_with_the_future", sync_with_the_future, "a queue waits for an event that was never submitted" },
     { "too_little_scratch", too_little_scratch, "embedding_backward table (setup) needs" },
     { "too_old_a_mark", too_old_a_mark, "operation 1 of queue 0 completed too long ago to say when" },
     { "wait_in_a_circle", wait_in_a_circle,

@@ -52,6 +52,10 @@ def checks(case):
                           for name in ("loss", "gradient_first", "weights"))
         yield "check model", f"residual {number(case.values[CHECK + '/residual'])}, limit {THRESHOLD:.0f} ({parts})", \
             case.values[CHECK + "/passed"]
+    if value("replayed_products"):
+        worst = value("replayed_worst_comparison")
+        yield "replayed products", f"{whole(value('replayed_products'))} matrix products checked by sums, at most " \
+            f"{percent(worst)} of what is allowed", worst <= 1
     for what, counted, what_differs, bad, worst in (
             ("replayed steps", "replayed_operations", FROM_HOST, "replayed_mismatches", "replayed_worst"),
             ("single operations", "shadowed_operations", FROM_HOST, "shadowed_mismatches", "shadowed_worst"),

@@ -175,7 +175,7 @@ void cuda_device_use(void)
     if (gpu.chosen) return;
     int devices = visible_devices(why, sizeof why);
     int index = devices ? world_node_rank() % devices : 0;
-    if (!devices || !device_is_supported(index, why, sizeof why)) FAIL("the CUDA machine cannot run: %s", why);
+    if (!devices || !device_is_supported(index, why, sizeof why)) FAIL("the CUDA backend cannot run: %s", why);
     choose(index);
 }
 

@@ -159,8 +159,7 @@ void cuda_matmul_prepare(const op *o)
     to_column_major(given, x);
     product_key key = key_of(given, x, c.update[DESTINATION]);
     if (is_trivial(&c)) return;
-    if (!fp8_is_aligned(&key))
-        FAIL("%s: an FP8 product of what is not aligned to 16 bytes", op_describe(o, what, sizeof what));
+    if (!fp8_is_aligned(&key)) FAIL("%s: FP8 operands are not aligned to 16 bytes", op_describe(o, what, sizeof what));
     if (!can_multiply(x, &key)) FAIL("%s: rows or columns of a matrix overlap", op_describe(o, what, sizeof what));
     note(o, &key);
 }
