@@ -195,7 +195,7 @@ static void require_sound_numbers(const case_result *r, reasons *to)
         if (isfinite(r->seen.loss[i]) && isinf(r->seen.gradient_norm[i]))
             reasons_add(to, "numbers", -1, "a gradient norm above 2^24");
         else if (!isfinite(r->seen.loss[i]) || !isfinite(r->seen.gradient_norm[i]))
-            reasons_add(to, "numbers", -1, "loss or gradient norm not finite");
+            reasons_add(to, "numbers", -1, "loss or norm not finite");
         if (r->seen.gradient_norm[i] == 0.0)
             reasons_add(to, "collapse", -1, "a gradient is zero: training has collapsed");
         if (r->seen.loss[i] > r->seen.loss[worst]) worst = i;

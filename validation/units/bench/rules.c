@@ -97,8 +97,8 @@ static void own_layout(bench_case *c)
           "throttled device: rank 3: too hot")                                                                         \
     plant(clocks_unknown, RECIPE, , WRITE(r->seen.samples.lost, "rank 3"),                                             \
           "clocks not known: NVML does not tell rank 3")                                                               \
-    plant(split_tensor_group, PROXY, , r->seen.placement.across_domains = true, "tensor groups span nodes")       \
-    plant(split_as_it_likes, PROXY, own_layout(c), r->seen.placement.across_domains = true, "")                   \
+    plant(split_tensor_group, PROXY, , r->seen.placement.across_domains = true, "tensor groups span nodes")            \
+    plant(split_as_it_likes, PROXY, own_layout(c), r->seen.placement.across_domains = true, "")                        \
     plant(unlike_before, HOST, c->repeats = 2, spread_means(r), "the means of 2 repeats spread by 5.0 %")              \
     plant(short_soak, HOST, c->minutes = 60.0, ,                                                                       \
           "a soak of 0.03648 minutes, not 60: 13 steps of 4 ranks are the most that are kept; give fewer minutes")     \
@@ -106,10 +106,10 @@ static void own_layout(bench_case *c)
     plant(preloaded, RECIPE, , WRITE(r->seen.preloaded, "a.so replaces time"), "preloaded: a.so replaces time")        \
     plant(profiled, HOST, c->profile = ((number_range){ 3, 5 }), , "profiled: steps 3 to 4")                           \
     plant(watched, RECIPE, , WRITE(r->seen.profiled, "a.so"), "profiled: a.so")                                        \
-    plant(loss_no_number, HOST, , r->seen.loss[5] = NAN, "loss or gradient norm not finite")                                          \
-    plant(loss_infinite, HOST, , r->seen.loss[5] = -INFINITY, "loss or gradient norm not finite")                                     \
-    plant(norm_no_number, RECIPE, , r->seen.gradient_norm[12] = NAN, "loss or gradient norm not finite")                              \
-    plant(norm_infinite, HOST, , r->seen.gradient_norm[0] = INFINITY, "a gradient norm above 2^24")          \
+    plant(loss_no_number, HOST, , r->seen.loss[5] = NAN, "loss or norm not finite")                                    \
+    plant(loss_infinite, HOST, , r->seen.loss[5] = -INFINITY, "loss or norm not finite")                               \
+    plant(norm_no_number, RECIPE, , r->seen.gradient_norm[12] = NAN, "loss or norm not finite")                        \
+    plant(norm_infinite, HOST, , r->seen.gradient_norm[0] = INFINITY, "a gradient norm above 2^24")                    \
     plant(collapsed, HOST, , r->seen.gradient_norm[7] = 0.0, "a gradient is zero: training has collapsed")             \
     plant(diverged, RECIPE, , r->seen.loss[9] = 30.0, "the loss rose to 30 in step 9")                                 \
     plant(stopped, HOST, , stop_after(r, 6, SIGTERM), "interrupted after 4 of 11 steps")                               \
