@@ -63,7 +63,7 @@ static void *take(allocations &all, size_t bytes)
 static size_t give_back(allocations &all, void *memory, const char *call)
 {
     auto found = all.find(reinterpret_cast<uintptr_t>(memory));
-    if (found == all.end()) emulator_fail("%s: %p is freed, or of another kind", call, memory);
+    if (found == all.end()) emulator_fail("%s: %p is no live allocation of that kind", call, memory);
     size_t bytes = found->second;
     all.erase(found);
     if (&all == &device && emulator_idle()) {

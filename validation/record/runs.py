@@ -126,7 +126,7 @@ def lost(place, text, old=None):
         try:
             found.update(recorded_steps(recover.recover(place.file(name))))
         except Unreadable as error:
-            if "before it had written" not in str(error) and "no journal" not in str(error):
+            if "before it had written" not in str(error) and "not a journal" not in str(error):
                 yield f"{name} cannot be read: {error}"
     for key, loss in printed_steps(text).items():
         if found.get(key) != loss:

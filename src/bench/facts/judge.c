@@ -53,7 +53,8 @@ static void judge_struck(const facts *f, reasons *to)
     if (!c->done || !f->machine.faults) return;
     if (c->faults == 0)
         reasons_add(to, "fault", -1,
-                    "the planted fault never struck in the check, which has fewer such operations: lower NTH");
+                    "the planted fault never struck in the check, which has fewer such operations: lower NTH, or "
+                    "choose another operation");
     else if (strcmp(c->struck, f->struck) != 0)
         reasons_add(to, "fault", -1,
                     "the planted fault struck %s in the check, but %s in the timed steps: the check says nothing of it",

@@ -117,7 +117,7 @@ static void add_outlier(const case_result *r, int rank, reasons *to)
         if (step_counts(&r->seen, s)) seconds += late[s * r->given->layout.ranks + rank];
     reasons_add(
         to, "outlier", rank,
-        "outlier rank %d on %.32s%s%.40s: computes %.1f %% (+- %.1f %%) longer than %d peer%s; %.3g s a step late",
+        "outlier rank %d on %.32s%s%.40s: computes %.1f %% (+- %.1f %%) longer than %d peer%s; %.4f s a step late",
         rank, r->seen.ranks.work[rank].host, device[0] ? ", " : "", device, 100.0 * p->excess, 100.0 * p->error,
         p->peers, plural(p->peers), seconds / (double)timed_steps(r));
 }
@@ -201,10 +201,8 @@ static void require_sound_numbers(const case_result *r, reasons *to)
         if (r->seen.loss[i] > r->seen.loss[worst]) worst = i;
     }
     if (r->seen.completed && r->seen.loss[worst] > limit)
-        reasons_add(
-            to, "divergence", -1,
-            "the loss rose to %.4g in step %lld, above %.4g, twice that of an untrained model: training diverged",
-            r->seen.loss[worst], (long long)worst, limit);
+        reasons_add(to, "divergence", -1, "the loss rose to %.4g in step %lld, above %.4g: training diverged",
+                    r->seen.loss[worst], (long long)worst, limit);
 }
 
 static void require_completion(const case_result *r, reasons *to)
@@ -242,7 +240,7 @@ static const struct {
     { "outlier",
       "no rank computes 10 % longer than its peers, beyond three standard errors; not judged: several threads on "
       "shared cores",
-      "all others wait for it", "end other work there, or exclude it", require_no_outliers },
+      "all others wait for it", "exclude the GPU or node in the reason", require_no_outliers },
     { "preloaded", "no preloaded library that replaces functions of clocks, MPI, oneDNN, CUDA or NCCL",
       "it may change times or work", "run without it", require_no_preloads },
     { "placement", "recipe's layout: tensor groups within an NVLink domain, or node if NVML reports none",
@@ -258,7 +256,7 @@ static const struct {
       "one run proves little", "more steps", require_equal_repeats },
     { "soak", "a soak lasts `minutes`", "slow heating shows late", "fewer `minutes`", require_full_soak },
     { "numbers, collapse, divergence",
-      "finite loss and norm, no zero gradient, loss at most twice the first, or twice ln(vocabulary)",
+      "finite loss and norm, no zero gradient, loss at most twice max(first, ln(vocabulary))",
       "broken training needs less power", "the recipe's learning rate", require_sound_numbers },
     { "failed, interrupted", "complete and PASSED", "steps are missing or wrong", "see the line FAILED or INTERRUPTED",
       require_completion },

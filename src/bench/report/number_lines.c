@@ -20,7 +20,7 @@ static void say_step_time(const case_result *r)
         r->figures.mean_seconds, r->figures.median_seconds, r->figures.p95_seconds);
     if (!r->figures.slow.count) say("none above %.3g times the median\n", SLOW_STEP);
     else
-        say("%lld slow, from step %.*s\n", (long long)r->figures.slow.count, (int)strcspn(r->figures.slow.names, " "),
+        say("%lld slow, first step %.*s\n", (long long)r->figures.slow.count, (int)strcspn(r->figures.slow.names, " "),
             r->figures.slow.names);
 }
 

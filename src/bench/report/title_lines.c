@@ -79,6 +79,6 @@ void say_title(const run_source *run)
     say_preloaded(run->libraries);
     say("PASSED     the results of a case agree with references: its residual, replayed products and transfers\n"
         "VALID      its time is undisturbed and complete (validation/RULES.md, " RULES_VERSION ")\n"
-        "Figures per GPU are per rank. Step lines have times of rank 0; summaries have times of the slowest rank.\n");
+        "GPU in figures means rank. Step lines have times of rank 0; summaries have times of the slowest rank.\n");
     if (run->cuda && run->cuda[0]) say_devices(run);
 }

@@ -234,7 +234,7 @@ int main()
         { "threads at different barriers", different_barriers, "but others wait at __syncthreads" },
         { "a shuffle with half a mask", mask_of_half, "mask 0000ffff" },
         { "a block larger than KERNEL says", block_beyond_bound, "blocks of 96 threads, it takes 64" },
-        { "a block of no whole warps", block_of_odd_size, "no row of whole warps" },
+        { "a block of no whole warps", block_of_odd_size, "is not 32n x 1 x 1" },
         { "a grid of no blocks", grid_of_none, "a grid of 0 x 1 x 1" },
         { "a grid too high", grid_too_high, "a grid of 1 x 65536 x 1" },
         { "227 KB of shared memory", healthy_launch, NULL },
