@@ -65,6 +65,6 @@ void say_expected_steps(const case_result *r)
         e->least, e->most, r->figures.mean_seconds);
     int n = compare(r, list);
     for (int i = 0; i < n; i++)
-        say("%s%s%s %.4f s (measured %.4f s)%s", i ? "" : "           ", list[i].before, list[i].name, list[i].expected,
-            list[i].measured, i + 1 < n ? ", " : "\n");
+        say("%s%s%s %.2f ms (measured %.2f ms)%s", i ? "" : "           ", list[i].before, list[i].name,
+            1e3 * list[i].expected, 1e3 * list[i].measured, i + 1 < n ? ", " : "\n");
 }
