@@ -132,7 +132,7 @@ bool paces_are_known(const facts *f, const bench_case *c)
     return c->backend == BACKEND_CUDA || f->load.threads == 1 || !host_is_oversubscribed(&f->load);
 }
 
-double own_seconds(const rank_times *t, int64_t at)
+double own_computing(const rank_times *t, int64_t at)
 {
     return fmax(t->table[RANK_COMPUTING][at] - t->table[RANK_RUN_DELAY][at], 0.0);
 }
@@ -145,7 +145,7 @@ static rank_pace *paces_of(const facts *f, const bench_case *c)
     double *own = allocate(timed * ranks, sizeof *own, "the own seconds of ranks");
     for (int i = 0; i < ranks; i++)
         pace[i] = (rank_pace){ .flops = f->ranks.work[i].flops, .bytes = f->ranks.work[i].bytes };
-    for (int64_t i = 0; i < timed * ranks; i++) own[i] = own_seconds(&f->ranks, first + i);
+    for (int64_t i = 0; i < timed * ranks; i++) own[i] = own_computing(&f->ranks, first + i);
     find_paces(own, paces_are_known(f, c) ? timed : 0, ranks, pace);
     free(own);
     return pace;

@@ -37,7 +37,7 @@ typedef struct {
 
 /* Returns a rank's computing seconds in a step, without the run delay that other processes cause. at: index [step,
  * rank] in the tables. */
-double own_seconds(const rank_times *t, int64_t at);
+double own_computing(const rank_times *t, int64_t at);
 
 /* Return whether a timed step is part of the mean (not after a checkpoint), and the number of such steps. */
 bool step_counts(const facts *f, int64_t step);

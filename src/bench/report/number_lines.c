@@ -130,12 +130,12 @@ static void say_shares(const case_result *r)
 
 /* ---- ranks ---- */
 
-static double mean_own_seconds(const case_result *r, int rank)
+static double mean_own_computing(const case_result *r, int rank)
 {
     const bench_case *c = r->given;
     double seconds = 0.0;
     for (int64_t s = c->warmup; s < r->seen.completed; s++)
-        seconds += own_seconds(&r->seen.ranks, s * c->layout.ranks + rank);
+        seconds += own_computing(&r->seen.ranks, s * c->layout.ranks + rank);
     return seconds / (double)(r->seen.completed - c->warmup);
 }
 
@@ -160,7 +160,7 @@ static void say_ranks(const case_result *r)
     double mean = 0.0, most = 0.0;
     if (ranks == 1) return;
     for (int i = 0; i < ranks; i++) {
-        double seconds = mean_own_seconds(r, i);
+        double seconds = mean_own_computing(r, i);
         mean += seconds / ranks;
         if (seconds > most) most = seconds, worst = i;
     }
