@@ -118,11 +118,12 @@ def layer_backward(dx, saved, w, deck, rounding):
 
 
 def cross_entropy(logits, labels):
-    """Returns the mean over all tokens, and its gradient."""
+    """Returns the mean over all tokens, and its gradient; elements below 2^-126 are 0."""
     shifted = logits - logits.max(axis=-1, keepdims=True)
     log_p = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     one_hot = np.eye(logits.shape[-1])[labels]
-    return -np.sum(one_hot * log_p) / labels.size, (np.exp(log_p) - one_hot) / labels.size
+    gradient = (np.exp(log_p) - one_hot) / labels.size
+    return -np.sum(one_hot * log_p) / labels.size, np.where(np.abs(gradient) < 2.0**-126, 0.0, gradient)
 
 
 def embed(weights, tokens):
