@@ -99,7 +99,7 @@ CUDA_WRONG  := $(if $(NVCC),$(if $(CUDA_LACKS),CUDA=1: $(CUDA_FROM) lacks $(CUDA
 endif
 $(if $(CUDA_WRONG),$(error $(CUDA_WRONG). CUDA=0 builds without the CUDA machine))
 # Tests take the code that there is, or else build for one GPU. The family 100f, since nvcc 12.9, is 10.0 and 10.3.
-FOR_TESTS   := $(filter check tests emulator units programs,$(MAKECMDGOALS))
+FOR_TESTS   := $(filter check% tests% emulator units programs,$(MAKECMDGOALS))
 BUILT_CODE  := $(if $(FOR_TESTS),$(subst $(,), ,$(file <$(BUILD)/kernel_flags)))
 BUILT_FOR    = $(patsubst code=$1_%,%,$(filter code=$1_%,$(BUILT_CODE)))
 BLACKWELL   := $(shell echo '$(NVCC_SAYS)' | awk -F. '{ n = 100 * $$1 + $$2; \
@@ -202,8 +202,8 @@ CUDA_NAMES = $(notdir $(CUDA_UNITS))
 
 # --- Targets ------------------------------------------------------------------------------------------------------
 
-.PHONY: emulator all objects run check check-long check-cuda bundle bundle-parts install bench tests tests-long \
-        programs units
+.PHONY: emulator all objects run check check-full check-long check-cuda bundle bundle-parts install bench \
+        tests tests-full tests-long programs units
 .PHONY: format clean help found missing FORCE
 .DELETE_ON_ERROR:
 all: $(PROGRAM) ## build ./xgsw (the default); installs nothing
@@ -213,13 +213,18 @@ run: ## install what is missing, build, and run the default deck on this machine
 	@$(MAKE) all
 	@run/local -x ./$(PROGRAM) gsw.dat
 
-check check-long: ## install what tests need, build, run the tests of validation/tests.list (or those marked long)
+check: ## install what tests need, build, run each test in its short form
+check-full: ## the same and more, in full: what CI runs
+check-long: ## the tests that take hours
+check check-full check-long:
 	@run/setup check
 	@$(MAKE) $(subst check,tests,$@)
 
-tests tests-long: all programs
-	@validation/suite $(if $(findstring long,$@),long,check) | \
-	  BUILD=$(BUILD) XGSW=./$(PROGRAM) $(PROVE) --jobs 2 --exec validation/run_test -
+# More tests at once than there are processors: some wait, and validation/run_test gives the others their processors.
+TEST_JOBS ?= $(shell expr 2 \* $$(nproc) + 2)
+tests tests-full tests-long: all programs
+	@validation/suite $(or $(patsubst tests-%,%,$(filter tests-%,$@)),check) | \
+	  BUILD=$(BUILD) XGSW=./$(PROGRAM) $(PROVE) --jobs $(TEST_JOBS) --exec validation/run_test -
 
 check-cuda: all $(CUDA_UNITS) ## run the tests for GPUs on those of this machine; without a GPU it fails
 	@BUILD=$(BUILD) XGSW=./$(PROGRAM) PROVE='$(PROVE)' validation/cuda/check
@@ -326,6 +331,7 @@ $(PROGRAM): $(BUILD)/src/main.o $(PARTS) build/$(PROGRAM).linked
 # Tests of operations see each one before the machine does.
 vpath %.c $(sort $(dir $(UNIT_C))) validation/emulator/tests
 $(addprefix $(BUILD)/units/,operation% shadow): WRAP := -Wl,--wrap=op_submit
+$(BUILD)/units/subnormals: WRAP := -Wl,--wrap=onednn_multiply,--wrap=host_cross_entropy
 $(BUILD)/units/%: %.c $(PARTS) $(BUILD)/flags
 	@mkdir -p $(@D); echo '  test    $<'
 	$(Q)$(MPICC) $(CFLAGS) -Ivalidation $(CPPFLAGS) -MMD -MP $< $(filter %.o,$^) $(LIBS) $(CUDA_LIBS) $(WRAP) \

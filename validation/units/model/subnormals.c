@@ -1,0 +1,104 @@
+/* Products meet no subnormal numbers, which some processors multiply 150 times as slowly. Counts them in the operands
+ * of all products of short trainings. Every logit of the wrapped loss that became 0 gets its exact gradient again if
+ * `exact` is set: then GPT-3, whose logits are large, must show such numbers. */
+#include "base/numeric.h"
+#include "units/train/trained.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+enum { STEPS = 2 };
+static bool exact;
+static int64_t subnormal, multiplied;
+
+static bool is_subnormal(double x) { return x != 0.0 && fabs(x) < 0x1p-126; }
+
+void __real_onednn_multiply(const tensor x[3], access_mode access, void *scratch);
+void __wrap_onednn_multiply(const tensor x[3], access_mode access, void *scratch);
+void __wrap_onednn_multiply(const tensor x[3], access_mode access, void *scratch)
+{
+    for (int i = access == UPDATE ? 0 : 1; i < 3; i++)
+        for (int64_t k = 0; k < tensor_elements(&x[i]); k++)
+            subnormal += is_subnormal(tensor_value(&x[i], tensor_place(&x[i], k)));
+    multiplied++;
+    __real_onednn_multiply(x, access, scratch);
+}
+
+/* Returns the gradient of a logit that is not the label's; partial: the row's maximum and sum. */
+static float exact_gradient(const op *o, double logit, const float *partial)
+{
+    return exp_shared((float)logit - partial[0]) / partial[1] * o->args.cross_entropy.gradient_scale;
+}
+
+void __real_host_cross_entropy(const op *o, void *scratch);
+void __wrap_host_cross_entropy(const op *o, void *scratch);
+void __wrap_host_cross_entropy(const op *o, void *scratch)
+{
+    const tensor *logits = &o->operand[0].tensor;
+    const float *partial = o->operand[2].tensor.data;
+    int64_t n = tensor_elements(logits), columns = logits->dim[logits->dims - 1];
+    bool restores = exact && o->args.cross_entropy.part == CROSS_ENTROPY_FINISH;
+    double *before = restores ? malloc((size_t)n * sizeof *before) : NULL;
+    for (int64_t i = 0; before && i < n; i++) before[i] = tensor_value(logits, tensor_place(logits, i));
+    __real_host_cross_entropy(o, scratch);
+    for (int64_t i = 0; before && i < n; i++) {
+        float d = exact_gradient(o, before[i], partial + 3 * (i / columns));
+        int64_t at = tensor_place(logits, i);
+        if (i % columns >= o->args.cross_entropy.valid || tensor_value(logits, at) != 0.0) continue;
+        if (logits->type == F32) ((float *)logits->data)[at] = d;
+        else ((uint16_t *)logits->data)[at] = bf16_round(d);
+    }
+    free(before);
+}
+
+static void count(const char *workload, const char *precision)
+{
+    char text[TRAINED_DECK], keys[128];
+    trained x;
+    snprintf(keys, sizeof keys, "precision = %s", precision);
+    deck_write(text, workload, keys,
+               "size = small; layers = 2; hidden = 128; ffn = 256; heads = 4; kv_heads = 4; vocabulary = 1000; "
+               "sequence = 64; global_batch = 2; microbatch = 1; warmup = 0; steps = 2; check = off; backend = host");
+    bench_case c = case_of(text, 1);
+    subnormal = multiplied = 0;
+    train_case(&x, &c, &(training){ .steps = STEPS });
+    trained_close(&x);
+    assert_true(multiplied > 0);
+    printf("# %s, %s%s: %lld subnormal numbers in the operands of %lld products\n", workload, precision,
+           exact ? ", exact gradients" : "", (long long)subnormal, (long long)multiplied);
+}
+
+static const char *const precisions[] = { "fp32", "bf16", "fp8" };
+
+static void products_meet_no_subnormal_numbers(void **state)
+{
+    static const char *const workloads[] = { "llama2-70b", "llama3.1-8b", "nemotron4-340b", "grok1-314b", "gpt3-175b" };
+    (void)state;
+    exact = false;
+    for (size_t w = 0; w < sizeof workloads / sizeof *workloads; w++)
+        for (int p = 0; p < 3; p++) {
+            count(workloads[w], precisions[p]);
+            assert_int_equal(subnormal, 0);
+        }
+}
+
+static void exact_gradients_are_subnormal(void **state)
+{
+    (void)state;
+    exact = true;
+    for (int p = 0; p < 2; p++) {
+        count("gpt3-175b", precisions[p]);
+        assert_true(subnormal > 0);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(products_meet_no_subnormal_numbers),
+                                        cmocka_unit_test(exact_gradients_are_subnormal) };
+    world_start(&argc, &argv);
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    int failed = cmocka_run_group_tests_name("subnormals", tests, NULL, NULL);
+    world_stop();
+    return failed;
+}
