@@ -4,6 +4,7 @@
 #include "plan/deck/deck.h"
 #include "plan/model/params.h"
 #include "plan/model/shapes.h"
+#include <math.h>
 #include <string.h>
 
 static const char *const mlp_names[] = {
@@ -47,6 +48,10 @@ static void print_workload(const workload_row *w)
     print_storage("fp8", w->fp8);
     say("  recompute %s, sharding %s%s\n", recompute_name(w->recompute), sharding_name(w->sharding),
         w->sharding == SHARDING_OPTIMIZER ? " where data x context > 1" : "");
+    if (m.tied_embedding)
+        say("  the head is the embedding, of std 1, so logits have std sqrt(hidden) and the first loss is near "
+            "sqrt(2 ln(vocabulary) hidden), %.0f\n",
+            sqrt(2.0 * log((double)m.vocabulary) * (double)m.hidden));
 }
 
 static void print_recipe(const recipe_row *r, const workload_row *w)
