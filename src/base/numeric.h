@@ -128,9 +128,9 @@ XGSW_SHARED float probability_shared(float score, float lse)
  * error, which large keys would amplify, so the gradient is 0. */
 XGSW_SHARED float score_gradient(float p, float dp, float dot) { return zero_unless(p != 1.0f, p * (dp - dot)); }
 
-/* Gradients of logits below 2^-126 are 0 (DEFINITIONS.md), because products with subnormal numbers are slow. The gradient
- * is power * factor * scale, factor and scale at most 1. smallest_power returns the power from which it is a normal
- * number, 2^-20 above the exact bound for its own three roundings. A NaN stays. */
+/* Gradients of logits below 2^-126 are 0 (DEFINITIONS.md), because products with subnormal numbers are slow. The
+ * gradient is power * factor * scale, factor and scale at most 1. smallest_power returns the power from which it is a
+ * normal number, 2^-20 above the exact bound for its own three roundings. A NaN stays. */
 XGSW_SHARED float smallest_power(float factor, float scale) { return 0x1.00001p-126f / scale / factor; }
 XGSW_SHARED float logit_gradient(float power, float smallest, float factor, float scale)
 {
