@@ -207,7 +207,8 @@ XGSW_SHARED float squared_relu_value(float x)
 }
 XGSW_SHARED float squared_relu_derivative(float x, float d) { return 2.0f * zero_unless(!(x < 0.0f), x) * d; }
 
-/* AdamW (Loshchilov & Hutter, algorithm 2); correction1,2 = 1 / (1 - beta^(t+1)). */
+/* AdamW (Loshchilov & Hutter, algorithm 2); correction1,2 = 1 / (1 - beta^(t+1)). The square of a gradient below 2^-58
+ * is 0: it would be subnormal, and far below epsilon. */
 typedef struct {
     float beta1, beta2, epsilon, decay;
 } adamw_rule;
@@ -217,8 +218,10 @@ typedef struct {
 XGSW_SHARED void adamw_update(const adamw_rule *rule, float learning_rate, float correction1, float correction2,
                               adamw_state *s, float gradient)
 {
+    const uint32_t smallest = (127u - 58u) << 23;
+    float squared = zero_unless((float_bits(gradient) & 0x7FFFFFFFu) >= smallest, gradient);
     s->first = fmaf(rule->beta1, s->first, (1.0f - rule->beta1) * gradient);
-    s->second = fmaf(rule->beta2, s->second, (1.0f - rule->beta2) * (gradient * gradient));
+    s->second = fmaf(rule->beta2, s->second, (1.0f - rule->beta2) * (squared * squared));
     float step = (s->first * correction1) / (sqrtf(s->second * correction2) + rule->epsilon);
     s->weight = s->weight - learning_rate * fmaf(rule->decay, s->weight, step);
 }
