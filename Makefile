@@ -242,7 +242,7 @@ install: all ## install program, decks, launchers and a module file below PREFIX
 
 bundle-parts: $(PROGRAM) $(if $(NVCC),$(BUILD)/units/tests) $(CURVES)
 
-bench: all $(BENCHES) ## time the hot pieces
+bench: all $(BENCHES) ## the speed of each family on this host, as a ratio to sgemm
 	@XGSW=./$(PROGRAM) BUILD=$(BUILD) validation/bench/run
 
 units: $(UNITS) $(SHIMS)
