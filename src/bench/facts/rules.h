@@ -23,7 +23,7 @@
 void rules_foresee(const bench_case *c, reasons *to);
 /* Adds a reason for each broken rule. The caller has set fails and stopped_by of r's ruling. */
 void rules_apply(const case_result *r, reasons *to);
-/* Prints all rules as a Markdown table: --rules. */
-void rules_print(void);
+/* Prints all rules as a Markdown table: --rules. json: as one JSON object a line; no text of a rule needs an escape. */
+void rules_print(bool json);
 /* Sets whether the judged result is comparable with a published one, and the published cell or the reason. */
 void rules_compare(case_result *r);
