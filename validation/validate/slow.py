@@ -61,11 +61,17 @@ def paces(own, kinds):
     return peers, excess, error
 
 
+def demand_of(case):
+    """Returns the number of threads on a node, of its cores, and of the processors in its quota."""
+    ranks, threads, cores, quota = (case["results/" + name]
+                                    for name in ("node_ranks", "rank_threads", "node_cores", "quota"))
+    return ranks * threads, cores, quota
+
+
 def is_known(case):
     """Returns whether ranks can be judged: not if their threads share cores, as one run delay a rank is known."""
-    r = {name: case["results/" + name] for name in ("node_ranks", "rank_threads", "node_cores", "quota")}
-    crowded = r["node_ranks"] * r["rank_threads"] > min(r["node_cores"], r["quota"])
-    return case.settings["backend"] == "cuda" or r["rank_threads"] == 1 or not crowded
+    wanted, cores, quota = demand_of(case)
+    return case.settings["backend"] == "cuda" or case["results/rank_threads"] == 1 or not wanted > min(cores, quota)
 
 
 def check_ranks(case, f):
