@@ -43,6 +43,12 @@ def oversubscribed(case, _):
         return f"{wanted} threads of a node had {cores} cores and a quota of {quota:g}"
 
 
+def idle(case, _):
+    s = case.settings
+    return s["ranks"] < s["world_ranks"] and not s["idle_asked"] and (
+        f"{count(s['world_ranks'] - s['ranks'], 'rank')} took no part, and the deck does not ask for that")
+
+
 def too_few(case, _):
     """Counts the measured steps of a soak, otherwise the planned ones; never those that follow a checkpoint."""
     s, steps = case.settings, len(case.measured)
@@ -78,9 +84,7 @@ RULES = {
     "tokens": is_set("tokens", "zeros", "its tokens are zeros"),
     **{f"developer key: {key} =": changed(key, default) for key, default in DEVELOPER_KEYS.items()},
     "oversubscribed": oversubscribed,
-    "idle ranks": lambda case, _: case.settings["ranks"] < case.settings["world_ranks"]
-        and not case.settings["idle_asked"] and f"{count(case.settings['world_ranks'] - case.settings['ranks'], 'rank')}"
-        " took no part, and the deck does not ask for that",
+    "idle ranks": idle,
     "throttled": has("results/throttled", "a device was throttled"),
     "clocks": lambda case, _: case.settings["backend"] == "cuda" and case["results/clocks_unknown"]
         and f"whether its devices were throttled is not known: {case['results/clocks_unknown']}",
@@ -100,7 +104,8 @@ RULES = {
         and f"the means of its repeats spread by {case['results/repeated_spread']:.1%}",
     "soak": lambda case, _: accept.against_soak(case),
     "numbers": lambda case, _: not_finite(case) and f"its {' and '.join(not_finite(case))} are not finite",
-    "collapse": lambda case, _: (finished(case, "gradient_norms") == 0).any() and "a gradient is zero: training collapsed",
+    "collapse": lambda case, _: (finished(case, "gradient_norms") == 0).any()
+        and "a gradient is zero: training collapsed",
     "divergence": diverged,
     "failed": is_set("verdict", "FAILED", "it FAILED"),
     "interrupted": is_set("verdict", "INTERRUPTED", "it was interrupted"),

@@ -66,7 +66,8 @@ def check_attributes(case, f):
     """Checks the attributes of a case, even of a skipped one."""
     for path, (_, kind) in FIELDS.items():
         if "/" not in path:
-            f.demand(type(case.settings.get(path)) is TYPES[kind][1], f"{path} is {case.settings.get(path)!r}, no {kind}")
+            value = case.settings.get(path)
+            f.demand(type(value) is TYPES[kind][1], f"{path} is {value!r}, no {kind}")
 
 
 def check_views(case, f):

@@ -4,12 +4,14 @@ import re
 
 import numpy as np
 
+from validate.schema import FIELDS
+
 # Rounding of sums of at most 10^6 doubles in another order: 1e6 x 2^-53.
 ROUNDING = 1e-9
 BLOCKS, LIMIT, ERRORS, ALIKE, NAMED = 10, 0.1, 3.0, 0.01, 3
 # A step is slow above this multiple of the median (src/bench/health/slow_steps.h). The second is how many are named.
 SLOW, SLOW_NAMED = 1.5, 8
-EXPOSED = ("tensor", "context", "expert", "shard", "pipeline", "gradient", "all")
+EXPOSED = tuple(path.removeprefix("ranks/exposed_") for path in FIELDS if path.startswith("ranks/exposed_"))
 TABLES = ("computing_seconds", "run_delay_seconds", "late_seconds", *("exposed_" + axis for axis in EXPOSED))
 
 
