@@ -51,8 +51,7 @@ def check_repeats(case, record, f):
     """Recomputes the spread of repeats. Only the last repeat records it."""
     last = 1 < case.settings["repeats"] == case.settings["repeat"] and np.isfinite(case["results/mean_seconds"])
     means = repeats_before(case, record) if last else np.array([])
-    found = [case["results/repeated"]]
-    found += [case[f"results/repeated_{name}"] for name in ("median_seconds", "minimum_seconds", "maximum_seconds")]
+    found = [case["results/repeated" + end] for end in ("", "_median_seconds", "_minimum_seconds", "_maximum_seconds")]
     least, most = (means.min(), means.max()) if means.size else (math.nan, math.nan)
     want = [means.size, np.median(means) if means.size else math.nan, least, most]
     f.same("repeated", found, want, ROUNDING)

@@ -1,6 +1,6 @@
 /* The run rules: what makes a result NOT VALID, and which results are comparable with published ones. The ruling
- * depends on the version of the rules. validation/RULES.md contains the output of rules_print;
- * validation/validate/rules.py applies the rules to the record. Change a rule or limit in all three places, and raise
+ * depends on the version of the rules. validation/RULES.md and reference/words.jsonl contain the output of rules_print;
+ * validation/validate/rules.py applies the rules to the record. Change a rule or limit in all these places, and raise
  * the version. */
 #pragma once
 #include "bench/facts/result.h"
