@@ -128,7 +128,7 @@ def check_spans(case, f):
     found = collections.Counter(case["spans/operation"])
     if sum(submitted.values()) > MOST_SPANS * case.timed:
         return
-    for name in set(found) | {name for name, count in submitted.items() if count}:
+    for name in dict.fromkeys([*found, *(name for name, count in submitted.items() if count)]):
         f.same(f"spans of {name}", found[name], submitted.get(name, 0) / case.timed)
 
 

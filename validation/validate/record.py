@@ -135,7 +135,8 @@ def read_file(file):
                          f"{RECORD_VERSION}: use the one of commit {provenance.get('git_commit')}")
     deck = np.asarray(file["provenance/deck"][()]).ravel()[0]
     cases = [read_case(name, file[name]) for name in file if name.startswith("case_")]
-    for version in {case.settings.get("rules", "without a version") for case in cases} - {RULES_VERSION}:
+    versions = (case.settings.get("rules", "without a version") for case in cases)
+    for version in (version for version in versions if version != RULES_VERSION):
         raise Unreadable(f"it was judged by the run rules {version}, this program knows {RULES_VERSION}: validate it "
                          "with the validate.py of the xgsw that wrote it")
     return Record(root, provenance, bytes(deck), sorted(cases, key=lambda c: c.settings["case"]))

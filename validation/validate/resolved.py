@@ -69,9 +69,10 @@ def check_case(case, expected, f):
 
 def check(program, record, of_case, whole):
     """Adds a finding for each key that differs. The record says which backend auto took."""
-    auto = {case.settings.get("backend") for case in record.cases if case.settings.get("backend_reason") != GIVEN}
-    answers = {backend: resolve(program, record, backend == "host") for backend in auto or {"host"}}
-    refusals = {refusal for _, refusal in answers.values() if refusal}
+    auto = dict.fromkeys(case.settings.get("backend") for case in record.cases
+                         if case.settings.get("backend_reason") != GIVEN)
+    answers = {backend: resolve(program, record, backend == "host") for backend in auto or ("host",)}
+    refusals = dict.fromkeys(refusal for _, refusal in answers.values() if refusal)
     for refusal in refusals:
         whole.add(f"the deck cannot be resolved: {refusal}")
     if refusals:
