@@ -26,6 +26,7 @@
 #include "machine/world.h"
 #include "plan/deck/catalogue_list.h"
 #include "plan/keys/keys.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,15 +79,17 @@ static int print_named(const options *o)
     return refuse(sentence);
 }
 
-/* Answers what needs no ranks and no deck. */
+/* Answers what needs no ranks and no deck. Only --fields and --rules have a JSON form. */
 static int answer(const options *o)
 {
+    if (o->json && strcmp(o->json, "-") != 0 && say_enabled() && !freopen(o->json, "w", stdout))
+        return fprintf(stderr, "cannot write %s: %s\n", o->json, strerror(errno)), STATUS_REFUSED;
     if (o->help) options_print_help();
     if (o->version) print_version();
     if (o->name) return print_named(o);
     if (o->keys) keys_print();
-    if (o->fields) fields_print();
-    if (o->rules) rules_print();
+    if (o->fields) fields_print(o->json);
+    if (o->rules) rules_print(o->json);
     if (o->list) catalogue_print();
     return o->replay ? replay(o->replay) : STATUS_PASSED;
 }

@@ -78,20 +78,18 @@ def clean_record(record, clean):
 
 
 def read_run(path, number, clean):
-    """Returns a record with the findings of validate. Ignores findings that only repeat a recorded verdict."""
+    """Returns a record with its contradictions."""
     record = read_record(path)
     with open(path, "rb") as file:
         digest = hashlib.sha256(file.read()).hexdigest()
-    whole, of_case = checks.check_all(record)
+    whole, of_case = checks.contradictions(record)
     for host in record.provenance.get("hosts", ()):
         clean.host(host)
-    told = {case.name: f"recorded {case.settings.get('verdict')}: " for case in record.cases}
-    found = {name: [clean(sentence) for sentence in f.sentences if not sentence.startswith(told[name])]
-             for name, f in of_case.items()}
+    found = {name: clean(sentences) for name, sentences in of_case.items()}
     if not clean.anonymous:
-        return Run(record, whole.sentences, found, os.path.basename(path), path, digest, clean)
+        return Run(record, whole, found, os.path.basename(path), path, digest, clean)
     clean_record(record, clean)
-    failed = [f"{count(len(whole.sentences), 'check')} failed; validate.py shows them"] if whole.sentences else []
+    failed = [f"{count(len(whole), 'check')} failed; validate.py shows them"] if whole else []
     return Run(record, failed, found, f"record {number}", path, "", clean)
 
 

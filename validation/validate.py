@@ -19,7 +19,6 @@ import argparse
 import os
 import sys
 import warnings
-from dataclasses import dataclass
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
@@ -28,7 +27,7 @@ from validate import libraries  # noqa: E402
 libraries.need()
 
 from validate import checks, printed, recover, reference, resolved, tables  # noqa: E402
-from validate.findings import Findings, count  # noqa: E402
+from validate.findings import count  # noqa: E402
 from validate.record import Unreadable, read_record  # noqa: E402
 
 
@@ -41,14 +40,12 @@ def share(text):
 
 def read_arguments():
     parser = argparse.ArgumentParser(
-        description="Recomputes the numbers of a record of xgsw and compares them with published ones."
-    )
+        description="Recomputes the numbers of a record of xgsw and compares them with published ones.")
     parser.add_argument("record", help="the HDF5 file of a run")
     parser.add_argument("--recover", action="store_true", help="the file is the journal of a run that was killed: make "
                         "a record of it, named in the first line, and validate that")
-    parser.add_argument(
-        "--tolerance", type=share, help="a case slower than its published cell by more than this part is a finding"
-    )
+    parser.add_argument("--tolerance", type=share, help="a case slower than its published cell by more than this part "
+                        "is a finding")
     parser.add_argument("--reference", default=reference.CELLS,
                         help="table of published cells (validation/reference/cells.csv)")
     parser.add_argument("--log", help="the run's output: its XGSW_RESULT lines must say what the record "
@@ -64,6 +61,14 @@ def unusable(sentence):
     sys.exit(2)
 
 
+def read_or_stop(read, path, what):
+    """Returns what `read` returns of a file. Exits with status 2 if it cannot be read."""
+    try:
+        return read(path)
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        unusable(f"{path} cannot be read as {what}: {error}")
+
+
 def read_all(arguments):
     """Returns the record, the reference rows and the printed output. Exits with status 2 if one cannot be read."""
     try:
@@ -74,14 +79,8 @@ def read_all(arguments):
         unusable(str(error))
     except Unreadable as error:
         unusable(f"{arguments.record} cannot be read: {error}")
-    try:
-        rows = reference.read_cells(arguments.reference)
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        unusable(f"{arguments.reference} cannot be read as reference: {error}")
-    try:
-        return record, rows, printed.read_output(arguments.log) if arguments.log else None
-    except (OSError, TypeError, ValueError) as error:
-        unusable(f"{arguments.log} cannot be read as output of a run: {error}")
+    rows = read_or_stop(reference.read_cells, arguments.reference, "reference")
+    return record, rows, read_or_stop(printed.read_output, arguments.log, "output of a run") if arguments.log else None
 
 
 def print_opening(path, record):
@@ -129,76 +128,47 @@ def judge(case, f, rows, said, tolerance):
         return case.name, False
 
 
-def check_output(output, record, of_case):
-    """Returns for each case a note on what its output was compared with. The note is empty in the usual case."""
-    recovered = "recovered" in record.root
-    return {case.name: checks.attempt(printed.check_printed, of_case[case.name], case, output, recovered)
-            for case in record.cases if case.ran and output}
-
-
-@dataclass
-class Report:
-    """Findings about the whole record and about each case by name; each case's line and whether it was compared with a
-    published cell; whether the file has the SHA-256 that its run printed."""
-
-    whole: Findings
-    of_case: dict
-    judged: dict
-    same_file: bool
-
-    @property
-    def total(self):
-        return sum(len(f.sentences) for f in (self.whole, *self.of_case.values()))
-
-    @property
-    def failing(self):
-        names = [name for name, f in self.of_case.items() if f.sentences]
-        return ["the record as a whole"] * bool(self.whole.sentences) + names
-
-
 def examine(arguments, record, rows, output):
-    """Returns all findings about a record, compared with its own numbers, deck and output, and with published cells."""
+    """Returns findings about the whole record and about each case by name; each case's line and whether it was compared
+    with a published cell; whether the file has the SHA-256 that its run printed."""
     whole, of_case = checks.check_all(record)
+    recovered = "recovered" in record.root
     if arguments.deck_with:
         checks.attempt(resolved.check, whole, arguments.deck_with, record, of_case)
     # Compares no numbers with the output of another run.
     if output and not checks.attempt(printed.check_same_run, whole, output, record):
         output = None
-    said = check_output(output, record, of_case)
+    said = {case.name: checks.attempt(printed.check_printed, of_case[case.name], case, output, recovered)
+            for case in record.cases if case.ran and output}
     judged = {case.name: judge(case, of_case[case.name], rows, said.get(case.name), arguments.tolerance)
               for case in record.cases}
-    same_file = bool(output) and printed.check_sha256(arguments.record, output, "recovered" in record.root, whole)
-    return Report(whole, of_case, judged, same_file)
+    return whole, of_case, judged, bool(output) and printed.check_sha256(arguments.record, output, recovered, whole)
 
 
-def print_last(record, report, resolved_anew):
-    """Prints the last line. Returns the exit status."""
-    if report.total:
-        print(f"FAILED: {count(report.total, 'finding')} in {', '.join(report.failing)}")
-        return 1
+def last_line(record, found, judged, more):
+    """Returns the last line and the exit status. found: findings by name; more: what else was compared."""
+    if any(found.values()):
+        total = sum(map(len, found.values()))
+        return f"FAILED: {count(total, 'finding')} in {', '.join(name for name in found if found[name])}", 1
     ran, missing = [case for case in record.cases if case.ran], checks.missing(record)
     valid = sum(case.settings["validity"] == "VALID" for case in ran)
-    compared = sum(held for _, held in report.judged.values())
-    more = "; SHA-256 as printed" * report.same_file + "; deck resolved anew" * resolved_anew
     word = f"INCOMPLETE: {'; '.join(missing)};" if missing else "PASSED:"
-    print(f"{word} {count(len(ran), 'case')} recomputed, {valid} of them VALID, {compared} compared with a published "
-          f"cell{more}")
-    return 75 if missing else 0
+    return (f"{word} {count(len(ran), 'case')} recomputed, {valid} of them VALID, "
+            f"{sum(held for _, held in judged.values())} compared with a published cell{more}"), 75 if missing else 0
 
 
-def print_report(arguments, record, report):
+def print_report(arguments, record, rows, output):
     """Prints findings about the whole record first, because they may explain the others. Returns the exit status."""
+    whole, of_case, judged, same_file = examine(arguments, record, rows, output)
     print_opening(arguments.record, record)
-    for sentence in report.whole.sentences:
-        print(sentence)
-    for name, (line, _) in report.judged.items():
-        print("\n    ".join((line, *report.of_case[name].sentences)))
-    return print_last(record, report, bool(arguments.deck_with))
-
-
-def print_csv(record, name):
-    tables.write(record, name, sys.stdout)
-    return 0
+    print("".join(sentence + "\n" for sentence in whole.sentences), end="")
+    for name, (line, _) in judged.items():
+        print("\n    ".join((line, *of_case[name].sentences)))
+    found = {"the record as a whole": whole.sentences, **{name: f.sentences for name, f in of_case.items()}}
+    line, status = last_line(record, found, judged, "; SHA-256 as printed" * same_file
+                             + "; deck resolved anew" * bool(arguments.deck_with))
+    print(line)
+    return status
 
 
 def main():
@@ -207,8 +177,8 @@ def main():
     arguments = read_arguments()
     record, rows, output = read_all(arguments)
     try:
-        status = print_csv(record, arguments.csv) if arguments.csv else \
-            print_report(arguments, record, examine(arguments, record, rows, output))
+        status = tables.write(record, arguments.csv, sys.stdout) if arguments.csv else \
+            print_report(arguments, record, rows, output)
         sys.stdout.flush()
         return status
     except resolved.Unusable as error:

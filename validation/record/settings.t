@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """validate.py --deck-with: the program that wrote a record resolves its deck to the recorded settings, and every other
-setting is named. Also, the table of fields is what the program prints. TAP."""
+setting is named. Also, the table of fields and rules is what the program prints. TAP."""
 
 import os
 import subprocess
@@ -68,10 +68,10 @@ def every_setting(tap, record):
 
 
 def tables(tap):
-    with open(schema.FIELDS_TABLE, encoding="utf-8") as file:
-        same = file.read() == alone("--fields").stdout
-    name = os.path.relpath(schema.FIELDS_TABLE)
-    tap.ok(same, f"{name} is what xgsw --fields prints", f"./xgsw --fields > {name}")
+    with open(schema.WORDS_TABLE, encoding="utf-8") as file:
+        same = file.read() == alone("--fields", "--rules", "--json", "-").stdout
+    name = os.path.relpath(schema.WORDS_TABLE)
+    tap.ok(same, f"{name} is what xgsw prints of its fields and rules", f"./xgsw --fields --rules --json {name}")
     developers = alone("--keys", "developer").stdout.split("\n\n")[0].split("\n")[1:]
     tap.ok([line.split()[0] for line in developers] == list(rules.DEVELOPER_KEYS),
            "rules.py knows the keys for developers")

@@ -1,1 +1,2 @@
-"""The modules of validate.py. They share nothing with the program except the record and the published formulas."""
+"""The modules of validate.py. They share nothing with the program except the record, the names and units of its fields
+(reference/words.jsonl) and the published formulas."""

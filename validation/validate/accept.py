@@ -5,10 +5,10 @@ import math
 import numpy as np
 
 from validate import reference
+from validate.findings import ROUNDING
 
 # Allowed spread: the largest mean of a case's repeats over the smallest, less 1.
 REPEATS_LIMIT = 0.05
-ROUNDING = 1e-12
 
 
 def expected(case, rows):
@@ -51,8 +51,7 @@ def check_repeats(case, record, f):
     """Recomputes the spread of repeats. Only the last repeat records it."""
     last = 1 < case.settings["repeats"] == case.settings["repeat"] and np.isfinite(case["results/mean_seconds"])
     means = repeats_before(case, record) if last else np.array([])
-    found = [case["results/repeated"]]
-    found += [case[f"results/repeated_{name}"] for name in ("median_seconds", "minimum_seconds", "maximum_seconds")]
+    found = [case["results/repeated" + end] for end in ("", "_median_seconds", "_minimum_seconds", "_maximum_seconds")]
     least, most = (means.min(), means.max()) if means.size else (math.nan, math.nan)
     want = [means.size, np.median(means) if means.size else math.nan, least, most]
     f.same("repeated", found, want, ROUNDING)
@@ -62,10 +61,9 @@ def check_repeats(case, record, f):
 
 
 def against_soak(case):
-    """Yields a reason if a soak was too short to be VALID."""
+    """Returns a reason if a soak was too short to be VALID."""
     if case.settings["minutes"] == "none":
-        return
-    done = slice(case.settings["warmup"], case["results/completed"])
-    minutes = float(np.sum(case["steps/step_seconds"][done]) + np.sum(case["steps/pause_seconds"][done])) / 60
-    if minutes < float(case.settings["minutes"]) * (1 - ROUNDING):
-        yield f"its soak took {minutes:.4g} minutes, not {case.settings['minutes']}"
+        return None
+    minutes = float(sum(np.sum(case["steps/" + name][case.window]) for name in ("step_seconds", "pause_seconds"))) / 60
+    short = minutes < float(case.settings["minutes"]) * (1 - ROUNDING)
+    return f"its soak took {minutes:.4g} minutes, not {case.settings['minutes']}" if short else None

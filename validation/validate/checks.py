@@ -5,19 +5,17 @@ from dataclasses import asdict
 import numpy as np
 
 from validate import accept, formulas, machine, origin, outcome, reference, rules, schema, slow, witness
-from validate.findings import Findings
+from validate.findings import ROUNDING, Findings
+from validate.machine import AXES
 from validate.outcome import CHECK
 
 # Minimum, maximum and maximum over ranks copy a double, so they must be equal.
 EXACT = 0.0
-# At most 16 double operations in any order, each off by 2^-53 at most: 2e-15. Reports print 9 digits or more.
-ROUNDING = 1e-12
 # Rounding of a clock in seconds: a few times 2^-53 of the months since the machine started.
 CLOCK = 1e-6
 # The program may compute the cosine by an FP32 polynomial with an error of 3e-7.
 COSINE = 1e-6
 
-AXES = ("tensor", "context", "shard", "data", "pipeline")
 ROUTED = ("balance_losses", "choices_dropped", "expert_loads_least", "expert_loads_most", "expert_loads_variation")
 FP8 = ("underflowed", "saturated", "scale_least", "scale_most")
 
@@ -190,9 +188,8 @@ def checks_of(case):
     """Returns the checks of a case. A stopped case has fewer numbers. A case from a journal has only steps."""
     if case.recovered:
         return (check_settings, check_recovered)
-    every = (check_settings, *schema.CHECKS, check_steps, check_checkpoints, check_experts,
-             *outcome.OF_CASE, slow.check_ranks,
-             slow.check_slow_steps, witness.check_samples)
+    every = (check_settings, *schema.CHECKS, check_steps, check_checkpoints, check_experts, *outcome.OF_CASE,
+             slow.check_ranks, slow.check_slow_steps, witness.check_samples)
     timed = len(case.measured) > 0
     if case.interrupted:
         return (*every, *machine.STOPPED, check_fp8, check_speed) if timed else every
@@ -205,8 +202,7 @@ def attempt(check, f, *arguments):
         return check(*arguments, f)
     except formulas.NoFormula as error:
         f.add(str(error))
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, StopIteration,
-            ArithmeticError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, StopIteration, ArithmeticError) as error:
         f.add(f"{check.__name__} cannot be made: {type(error).__name__} {error}")
     return None
 
@@ -264,3 +260,11 @@ def check_all(record):
         # The acceptance always uses the program's own table.
         attempt(accept.check_acceptance, f, case, reference.read_cells(reference.CELLS))
     return whole, of_case
+
+
+def contradictions(record):
+    """Returns findings about the whole record and, by name, about its cases, without those that repeat a verdict."""
+    whole, of_case = check_all(record)
+    told = {case.name: f"recorded {case.settings.get('verdict')}: " for case in record.cases}
+    return whole.sentences, {name: [sentence for sentence in f.sentences if not sentence.startswith(told[name])]
+                             for name, f in of_case.items()}

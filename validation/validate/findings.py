@@ -2,6 +2,10 @@
 
 import numpy as np
 
+# Relative rounding of at most 16 double operations in any order, each off by 2^-53 at most: 2e-15. Reports print 9
+# digits or more.
+ROUNDING = 1e-12
+
 
 def count(number, noun):
     """Returns a number with its noun: 1 case, 2 cases."""

@@ -1,7 +1,7 @@
 """Computes the recipes' metrics from settings and step times by the published formulas. Uses no recorded result."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, make_dataclass
 
 import numpy as np
 
@@ -95,27 +95,10 @@ def model_flops(shape):
     return flops_per_sequence(shape, key_value, shape["sequence"] / 2, shape["vocabulary"])
 
 
-@dataclass
-class Speed:
-    """The numbers of the report; NaN if unknown."""
-
-    mean_seconds: float
-    median_seconds: float
-    p95_seconds: float
-    minimum_seconds: float
-    maximum_seconds: float
-    recipe_seconds: float
-    tokens_per_second: float
-    tokens_per_second_per_gpu: float
-    tflops_per_gpu: float
-    peak_flops: float
-    recipe_mfu: float
-    model_mfu: float
-    recipe_ceiling: float
-    model_ceiling: float
-    recipe_reached: float
-    model_reached: float
-    days_per_trillion_tokens: float
+# The numbers of the report; NaN if unknown.
+Speed = make_dataclass("Speed", """mean_seconds median_seconds p95_seconds minimum_seconds maximum_seconds
+    recipe_seconds tokens_per_second tokens_per_second_per_gpu tflops_per_gpu peak_flops recipe_mfu model_mfu
+    recipe_ceiling model_ceiling recipe_reached model_reached days_per_trillion_tokens""".split())
 
 
 def given(shape, key):
@@ -143,7 +126,7 @@ def peak_of(shape, device):
 def speed(shape, device, seconds):
     """Computes the report's numbers from the times of the measured steps."""
     if len(seconds) == 0:
-        return Speed(*[math.nan] * 17)
+        return Speed(*[math.nan] * len(fields(Speed)))
     mean = float(np.mean(seconds))
     ranks, batch, precision = shape["ranks"], shape["global_batch"], shape["precision"]
     tokens = batch * shape["sequence"] / mean
@@ -152,24 +135,10 @@ def speed(shape, device, seconds):
     peak, _ = peak_of(shape, device)
     ceilings = [f(shape).ceiling(peaks) if precision == "fp8" else math.nan for f in (recipe_flops, model_flops)]
     days = math.nan if shape["proxy"] else 1e12 / tokens / 86400
-    return Speed(
-        mean,
-        float(np.median(seconds)),
-        float(np.percentile(seconds, 95)),
-        float(min(seconds)),
-        float(max(seconds)),
-        float(np.mean(seconds[-family(shape).metric_steps :])),
-        tokens,
-        tokens / ranks,
-        recipe / 1e12,
-        peak,
-        recipe / peak,
-        model / peak,
-        *ceilings,
-        recipe / peak / ceilings[0],
-        model / peak / ceilings[1],
-        days,
-    )
+    return Speed(mean, float(np.median(seconds)), float(np.percentile(seconds, 95)), float(min(seconds)),
+                 float(max(seconds)), float(np.mean(seconds[-family(shape).metric_steps :])), tokens, tokens / ranks,
+                 recipe / 1e12, peak, recipe / peak, model / peak, *ceilings, recipe / peak / ceilings[0],
+                 model / peak / ceilings[1], days)
 
 
 def learning_rate(rule, step, last):

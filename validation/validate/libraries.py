@@ -21,6 +21,10 @@ def is_missing(name):
 def need(*more):
     """Returns if h5py, numpy and `more` can be imported. Otherwise restarts with Debian's python3, or exits with status
     2."""
+    # A locale may lack letters of a path, a host or a sentence: they are printed as escapes.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
     # A record is replaced, never changed, so no lock is needed. Some file systems have no locks.
     os.environ.setdefault("HDF5_USE_FILE_LOCKING", "FALSE")
     missing = list(filter(is_missing, ("h5py", "numpy", *more)))

@@ -5,14 +5,13 @@ import collections
 import numpy as np
 
 from validate import formulas, slow
+from validate.findings import ROUNDING
 
 TRANSFERS = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "exchange")
 PHASES = ["setup", "batch", "forward", "backward", "recompute", "gradient", "optimizer"]
 MEMORY = ["weights", "gradients", "optimizer", "activations", "batch", "scratch"]
 MOST_KINDS = 16                     # rows of transfer_kinds; the last one then holds the rest
 MOST_SPANS = 1 << 14                # recorded spans, of the last operations
-# At most 16 double operations in any order, each off by 2^-53 at most: 2e-15.
-ROUNDING = 1e-12
 # A sum of n doubles in any order is off by n 2^-53 at most. Here n is below a million.
 SUMMED = 1e-9
 AXES = ("tensor", "context", "shard", "data", "pipeline")          # innermost first
@@ -129,7 +128,7 @@ def check_spans(case, f):
     found = collections.Counter(case["spans/operation"])
     if sum(submitted.values()) > MOST_SPANS * case.timed:
         return
-    for name in set(found) | {name for name, count in submitted.items() if count}:
+    for name in dict.fromkeys([*found, *(name for name, count in submitted.items() if count)]):
         f.same(f"spans of {name}", found[name], submitted.get(name, 0) / case.timed)
 
 
@@ -148,8 +147,8 @@ def check_products(case, f):
 
 
 def check_memory(case, f):
-    r = {name: case["results/" + name] for name in ("arena_bytes", "outside_bytes", "own_outside_bytes",
-                                                    "device_outside_bytes")}
+    names = ("arena_bytes", "outside_bytes", "own_outside_bytes", "device_outside_bytes")
+    r = {name: case["results/" + name] for name in names}
     f.same("arena_bytes", r["arena_bytes"], int(np.sum(case["memory/bytes"])))
     f.demand(r["own_outside_bytes"] <= r["outside_bytes"], "own_outside_bytes is more than outside_bytes")
     f.demand(not any(value % 1 for value in r.values()), f"bytes are not whole: {r}")

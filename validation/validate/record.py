@@ -6,11 +6,9 @@ import h5py
 import numpy as np
 
 from validate.findings import count
-
+from validate.schema import RULES_VERSION
 
 RECORD_VERSION = 6
-# Version of the run rules (validation/RULES.md).
-RULES_VERSION = "xgsw-2.5"
 
 
 class Unreadable(Exception):
@@ -101,10 +99,14 @@ class Case(Tree):
         return f"{timed} of {least}{count(s['steps'], 'step')}{warmup}"
 
     @property
+    def window(self):
+        """The slice of the steps that were timed and finished."""
+        return slice(self.settings["warmup"], self["results/completed"])
+
+    @property
     def measured(self):
         """Times of the steps that count: the finished ones after the warm-up, except those that follow a checkpoint."""
-        done = slice(self.settings["warmup"], self["results/completed"])
-        return self["steps/step_seconds"][done][~(self["steps/pause_seconds"][done] > 0)]
+        return self["steps/step_seconds"][self.window][~(self["steps/pause_seconds"][self.window] > 0)]
 
 
 @dataclass
@@ -133,7 +135,8 @@ def read_file(file):
                          f"{RECORD_VERSION}: use the one of commit {provenance.get('git_commit')}")
     deck = np.asarray(file["provenance/deck"][()]).ravel()[0]
     cases = [read_case(name, file[name]) for name in file if name.startswith("case_")]
-    for version in {case.settings.get("rules", "without a version") for case in cases} - {RULES_VERSION}:
+    versions = (case.settings.get("rules", "without a version") for case in cases)
+    for version in (version for version in versions if version != RULES_VERSION):
         raise Unreadable(f"it was judged by the run rules {version}, this program knows {RULES_VERSION}: validate it "
                          "with the validate.py of the xgsw that wrote it")
     return Record(root, provenance, bytes(deck), sorted(cases, key=lambda c: c.settings["case"]))

@@ -12,6 +12,7 @@ import h5py
 import numpy as np
 
 from validate.record import Unreadable, read_beginning
+from validate.schema import FIELDS
 
 BEGIN = b"xgsw journal 3\n"
 ENTRY = struct.Struct("<II16s")
@@ -82,9 +83,10 @@ def copy_piece(piece, into):
             source.copy(name, into)
 
 
-def put(group, name, value, units):
+def put(group, name, value):
+    units, _ = FIELDS[f"{os.path.basename(group.name)}/{name}"]
     dataset = group.create_dataset(name, data=value)
-    if units:
+    if units != "-":
         dataset.attrs["units"] = np.bytes_(units)
 
 
@@ -94,13 +96,12 @@ def add_steps(case, rows):
     steps = case.create_group("steps")
     steps.attrs["NX_class"], steps.attrs["signal"] = np.bytes_("NXdata"), np.bytes_("step_seconds")
     steps.attrs["axes"] = np.array([b"step"])
-    put(steps, "step", np.arange(len(rows)), "1")
-    for name, column in zip(NUMBERS, columns):
-        put(steps, name, column, "s" if name == "step_seconds" else "1")
+    for name, column in zip(("step", *NUMBERS), (np.arange(len(rows)), *columns)):
+        put(steps, name, column)
     results = case.create_group("results")
     results.attrs["NX_class"] = np.bytes_("NXcollection")
-    put(results, "completed", len(rows), "1")
-    put(results, "invalid_reasons", np.array([WHY.encode()]), None)
+    put(results, "completed", len(rows))
+    put(results, "invalid_reasons", np.array([WHY.encode()]))
     case.attrs["default"] = np.bytes_("steps")
 
 

@@ -8,22 +8,8 @@ import re
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "reference")
 CELLS, NEWER = os.path.join(FOLDER, "cells.csv"), os.path.join(FOLDER, "cells-newer.csv")
 
-KEYS = (
-    "workload",
-    "precision",
-    "ranks",
-    "sequence",
-    "layers",
-    "tensor",
-    "pipeline",
-    "context",
-    "expert",
-    "data",
-    "shard",
-    "chunks_per_stage",
-    "microbatch",
-    "global_batch",
-)
+KEYS = ("workload", "precision", "ranks", "sequence", "layers", "tensor", "pipeline", "context", "expert", "data",
+        "shard", "chunks_per_stage", "microbatch", "global_batch")
 COLUMN = {"ranks": "gpus"}
 TEXTS = ("workload", "precision")
 

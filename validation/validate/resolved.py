@@ -16,9 +16,14 @@ class Unusable(Exception):
     """The program cannot be run, or prints something else."""
 
 
+def output_of(command):
+    """Runs a program to its end. Reads its output as records are read, in any locale."""
+    return subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
+
+
 def known_device(program, record):
     """Returns --device NAME of the record's GPUs if the program knows them: the recipes prefer their rows."""
-    listed = subprocess.run([program, "--list"], capture_output=True, text=True, check=False).stdout
+    listed = output_of([program, "--list"]).stdout
     found = [name for name in re.findall(r"^  device (\S+)", listed, re.M)
              for case in record.cases[:1] if is_named(str(case.values.get("results/device", "")), name)]
     return ["--device", *found[:1]] if found else []
@@ -34,7 +39,7 @@ def resolve(program, record, on_host):
         command = [program, "--dry-run", path, "--ranks", str(len(record.provenance["hosts"])), "--json", "-"]
         try:
             command += known_device(program, record)
-            run = subprocess.run(command + ["--on-host"] * on_host, capture_output=True, text=True, check=False)
+            run = output_of(command + ["--on-host"] * on_host)
             lines = [json.loads(line) for line in run.stdout.splitlines()]
             # The forecast of a dry run follows the keys.
             found = [dict(list(line.items())[:list(line).index("invalid_reasons")]) for line in lines]
@@ -64,9 +69,10 @@ def check_case(case, expected, f):
 
 def check(program, record, of_case, whole):
     """Adds a finding for each key that differs. The record says which backend auto took."""
-    auto = {case.settings.get("backend") for case in record.cases if case.settings.get("backend_reason") != GIVEN}
-    answers = {backend: resolve(program, record, backend == "host") for backend in auto or {"host"}}
-    refusals = {refusal for _, refusal in answers.values() if refusal}
+    auto = dict.fromkeys(case.settings.get("backend") for case in record.cases
+                         if case.settings.get("backend_reason") != GIVEN)
+    answers = {backend: resolve(program, record, backend == "host") for backend in auto or ("host",)}
+    refusals = dict.fromkeys(refusal for _, refusal in answers.values() if refusal)
     for refusal in refusals:
         whole.add(f"the deck cannot be resolved: {refusal}")
     if refusals:

@@ -1,10 +1,9 @@
 """Derives the run rules (validation/RULES.md) again from the record, and compares them with its VALID."""
 
-
 import numpy as np
 
-from validate import accept
-from validate.findings import count
+from validate import accept, slow
+from validate.findings import ROUNDING, count
 
 STEPS, SPREAD, DRIFT = 10, 1.2, 1.1
 # Training diverged if a loss exceeds this many times the larger of the first loss and that of a uniform guess.
@@ -14,8 +13,6 @@ DEVELOPER_KEYS = {"weight_gradient_queue": "on", "order": "submitted", "order_se
                   "attention": "auto", "fault": "none"}
 # Largest number of reasons that a record keeps for a case.
 REASONS = 8
-# A division of times is off by 2^-53. This is far more than a few of them.
-ROUNDING = 1e-12
 
 
 def finished(case, name):
@@ -40,27 +37,16 @@ def is_timed(case):
     return len(case.measured) >= STEPS
 
 
-def debugged(_, provenance):
-    if provenance["debug"]:
-        return "it ran in a debug build"
-
-
-def blind(case, _):
-    if case.settings["backend"] == "cuda" and case["results/clocks_unknown"]:
-        return f"whether its devices were throttled is not known: {case['results/clocks_unknown']}"
-
-
 def oversubscribed(case, _):
-    r = {name: case["results/" + name] for name in ("node_ranks", "rank_threads", "node_cores", "quota")}
-    wanted = r["node_ranks"] * r["rank_threads"]
-    if case.settings["backend"] == "host" and wanted > min(r["node_cores"], r["quota"]):
-        return f"{wanted} threads of a node had {r['node_cores']} cores and a quota of {r['quota']:g}"
+    wanted, cores, quota = slow.demand_of(case)
+    if case.settings["backend"] == "host" and wanted > min(cores, quota):
+        return f"{wanted} threads of a node had {cores} cores and a quota of {quota:g}"
 
 
 def idle(case, _):
     s = case.settings
-    if s["ranks"] < s["world_ranks"] and not s["idle_asked"]:
-        return f"{count(s['world_ranks'] - s['ranks'], 'rank')} took no part, and the deck does not ask for that"
+    return s["ranks"] < s["world_ranks"] and not s["idle_asked"] and (
+        f"{count(s['world_ranks'] - s['ranks'], 'rank')} took no part, and the deck does not ask for that")
 
 
 def too_few(case, _):
@@ -69,62 +55,26 @@ def too_few(case, _):
     if s["minutes"] == "none":
         timed = range(s["warmup"], s["warmup"] + s["steps"])
         steps = sum(not (step and s["checkpoint_every"] and step % s["checkpoint_every"] == 0) for step in timed)
-    if steps < STEPS:
-        return f"it timed {steps} steps, {STEPS} are needed"
-
-
-def spread(case, _):
-    if is_timed(case) and spread_of(case.measured) > SPREAD:
-        return f"its step times' spread is {spread_of(case.measured):.4g}, above {SPREAD}"
-
-
-def drift(case, _):
-    if is_timed(case) and not 1 / DRIFT <= drift_of(case.measured) <= DRIFT:
-        return f"its step times' drift is {drift_of(case.measured):.4g}, beyond {DRIFT}"
-
-
-def unlike_before(case, _):
-    if case["results/repeated_spread"] > accept.REPEATS_LIMIT:
-        return f"the means of its repeats spread by {case['results/repeated_spread']:.1%}"
-
-
-def short(case, _):
-    return next(accept.against_soak(case), None)
-
-
-def split(case, _):
-    if case.settings["recipe_gpus"] and case.flag("results/tensor_across_domains"):
-        return f"a tensor group spans NVLink domains: {case['results/placement']}"
+    return steps < STEPS and f"it timed {steps} steps, {STEPS} are needed"
 
 
 def diverged(case, _):
     losses = finished(case, "losses")
     limit = DIVERGED * max(np.log(case.settings["vocabulary"]), losses[0]) if len(losses) else np.inf
-    if (losses > limit).any():
-        return f"its loss rose to {np.nanmax(losses):.4g}: training diverged"
-
-
-def collapsed(case, _):
-    if (finished(case, "gradient_norms") == 0).any():
-        return "a gradient is zero: training collapsed"
-
-
-def unsound(case, _):
-    if not_finite(case):
-        return f"its {' and '.join(not_finite(case))} are not finite"
+    return (losses > limit).any() and f"its loss rose to {np.nanmax(losses):.4g}: training diverged"
 
 
 def has(path, sentence):
     """Returns a rule that is broken if a result is not empty. The result names the cause."""
-    return lambda case, _: f"{sentence}: {case[path]}" if case[path] else None
+    return lambda case, _: case[path] and f"{sentence}: {case[path]}"
 
 
 def is_set(name, value, sentence):
-    return lambda case, _: sentence if case.settings[name] == value else None
+    return lambda case, _: case.settings[name] == value and sentence
 
 
 def changed(key, default):
-    return lambda case, _: f"{key} is {case.settings[key]}" if case.settings[key] != default else None
+    return lambda case, _: case.settings[key] != default and f"{key} is {case.settings[key]}"
 
 
 # Start of "rule: reason" in a record -> function that describes how the case breaks the rule, if it does.
@@ -136,20 +86,26 @@ RULES = {
     "oversubscribed": oversubscribed,
     "idle ranks": idle,
     "throttled": has("results/throttled", "a device was throttled"),
-    "clocks": blind,
-    "placement": split,
+    "clocks": lambda case, _: case.settings["backend"] == "cuda" and case["results/clocks_unknown"]
+        and f"whether its devices were throttled is not known: {case['results/clocks_unknown']}",
+    "placement": lambda case, _: case.settings["recipe_gpus"] and case.flag("results/tensor_across_domains")
+        and f"a tensor group spans NVLink domains: {case['results/placement']}",
     "preloaded": has("results/preloaded", "a preloaded library replaces functions of the program"),
-    "profiled": lambda case, _: case["results/profiled"] or {"none": None}.get(
-        case.settings["profile"], f"its steps {case.settings['profile']} were profiled"),
+    "profiled": lambda case, _: case["results/profiled"] or case.settings["profile"] != "none"
+        and f"its steps {case.settings['profile']} were profiled",
     "libraries": has("results/libraries_differ", "its ranks' libraries differ"),
-    "debug build": debugged,
+    "debug build": lambda _, provenance: provenance["debug"] and "it ran in a debug build",
     "steps": too_few,
-    "spread": spread,
-    "drift": drift,
-    "repeats": unlike_before,
-    "soak": short,
-    "numbers": unsound,
-    "collapse": collapsed,
+    "spread": lambda case, _: is_timed(case) and spread_of(case.measured) > SPREAD
+        and f"its step times' spread is {spread_of(case.measured):.4g}, above {SPREAD}",
+    "drift": lambda case, _: is_timed(case) and not 1 / DRIFT <= drift_of(case.measured) <= DRIFT
+        and f"its step times' drift is {drift_of(case.measured):.4g}, beyond {DRIFT}",
+    "repeats": lambda case, _: case["results/repeated_spread"] > accept.REPEATS_LIMIT
+        and f"the means of its repeats spread by {case['results/repeated_spread']:.1%}",
+    "soak": lambda case, _: accept.against_soak(case),
+    "numbers": lambda case, _: not_finite(case) and f"its {' and '.join(not_finite(case))} are not finite",
+    "collapse": lambda case, _: (finished(case, "gradient_norms") == 0).any()
+        and "a gradient is zero: training collapsed",
     "divergence": diverged,
     "failed": is_set("verdict", "FAILED", "it FAILED"),
     "interrupted": is_set("verdict", "INTERRUPTED", "it was interrupted"),

@@ -1,46 +1,48 @@
 """The content of a record: groups, names, units and types as `xgsw --fields` lists them, and the datasets that may have
 NaN."""
 
+import json
 import os
 
 import numpy as np
 
-FIELDS_TABLE = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "reference", "fields.txt")
-TYPES = {"real": "f8", "integer": "i8", "flag": "b1", "text": "S"}
-PLAIN = {"real": float, "integer": int, "flag": bool, "text": str}
+# What `xgsw --fields --rules --json -` writes: a line for each field and each rule.
+WORDS_TABLE = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "reference", "words.jsonl")
+TYPES = {"real": ("f8", float), "integer": ("i8", int), "flag": ("b1", bool), "text": ("S", str)}
 # The plot that a viewer draws of a group: signal, axes.
 DRAWN = {"steps": ("step_seconds", ["step"]), "ranks": ("rank_seconds", ["step", "rank"]), "spans": ("end", ["begin"]),
          **{group: ("seconds", ["."]) for group in ("phases", "operations")}, "memory": ("bytes", ["."])}
+
+
+def paths(**groups):
+    """Returns the paths of datasets from the names in each group."""
+    return {f"{group}/{name}" for group, names in groups.items() for name in names.split()}
+
+
 # Datasets in which NaN means that there is no value. In a case that passed, all others hold finite numbers.
-MAY_LACK = ("steps/balance_losses", "steps/choices_dropped", "steps/expert_loads_least", "steps/expert_loads_most",
-            "steps/expert_loads_variation", "results/recipe_mfu", "results/model_mfu", "results/recipe_ceiling",
-            "results/peak_flops", "results/model_ceiling", "results/recipe_reached", "results/model_reached",
-            "results/days_per_trillion_tokens", "devices/clock_at_begin", "devices/clock_at_end",
-            "devices/power_at_begin", "devices/power_at_end", "results/drift", "results/repeated_median_seconds",
-            "results/repeated_minimum_seconds", "results/repeated_maximum_seconds", "results/repeated_spread",
-            "results/quota", "results/energy", "results/energy_per_token", "results/others_cores", "ranks/excess",
-            "ranks/excess_error", "phases/expected_seconds", "transfers/expected_seconds",
-            *(f"samples/{name}" for name in (
-                "clock", "clock_least", "clock_most", "temperature", "temperature_most", "power", "power_least",
-                "power_most", "device_energy", "core_clock", "load", "busy_seconds", "package_energy", "own_seconds")),
-            *(f"checkpoints/{name}" for name in (
-                "loaded_bytes", "load_seconds", "bytes", "seconds", "write_seconds", "sync_seconds",
-                "rank_bytes_per_second", "node_bytes_per_second", "read_seconds", "free_bytes")))
+MAY_LACK = paths(
+    steps="balance_losses choices_dropped expert_loads_least expert_loads_most expert_loads_variation",
+    results="""recipe_mfu model_mfu recipe_ceiling peak_flops model_ceiling recipe_reached model_reached drift quota
+        days_per_trillion_tokens repeated_median_seconds repeated_minimum_seconds repeated_maximum_seconds
+        repeated_spread energy energy_per_token others_cores""",
+    devices="clock_at_begin clock_at_end power_at_begin power_at_end", ranks="excess excess_error",
+    phases="expected_seconds", transfers="expected_seconds",
+    samples="""clock clock_least clock_most temperature temperature_most power power_least power_most device_energy
+        core_clock load busy_seconds package_energy own_seconds""",
+    checkpoints="""loaded_bytes load_seconds bytes seconds write_seconds sync_seconds rank_bytes_per_second
+        node_bytes_per_second read_seconds free_bytes""")
 # Datasets that may go down to -1, which means "none" or, in an excess, less time than the peers.
-MINUS_ONE = ("spans/layer", "spans/microbatch", "samples/clock_events", "ranks/excess", "results/fail_ranks",
-             "results/invalid_ranks")
+MINUS_ONE = paths(spans="layer microbatch", samples="clock_events", ranks="excess", results="fail_ranks invalid_ranks")
 
-
-def read_fields(path=FIELDS_TABLE):
-    """Returns 'group/name' or the name of an attribute -> (units, type)."""
-    with open(path, encoding="utf-8") as file:
-        rows = [line.split(None, 4) for line in file.read().split("\n\n")[0].split("\n")[1:]]
-    return {name if group == "-" else f"{group}/{name}": (units, kind) for group, name, units, kind, *_ in rows}
-
-
-FIELDS = read_fields()
+with open(WORDS_TABLE, encoding="utf-8") as table:
+    WORDS = [json.loads(line) for line in table]
+# 'group/name' of a dataset, or the name of an attribute -> (units, type)
+FIELDS = {row["field"] if row["group"] == "-" else f"{row['group']}/{row['field']}": (row["units"], row["type"])
+          for row in WORDS if "field" in row}
 DATASETS = {path: value for path, value in FIELDS.items() if "/" in path}
 GROUPS = {path.split("/")[0] for path in DATASETS}
+# Version of the run rules (validation/RULES.md).
+RULES_VERSION = next(row["rules"] for row in WORDS if "rules" in row)
 
 
 def kind_of(dtype):
@@ -55,7 +57,7 @@ def check_names(case, f):
     for path, dtype in case.types.items():
         units, kind = DATASETS.get(path, ("-", None))
         recorded = case.units.get(path, "-")
-        f.demand(kind is None or kind_of(dtype) == TYPES[kind], f"{path} is of type {dtype}, not {kind}")
+        f.demand(kind is None or kind_of(dtype) == TYPES[kind][0], f"{path} is of type {dtype}, not {kind}")
         f.demand(recorded == units, f"{path} has " + (f"the units {recorded}, not {units}" if path in case.units
                                                        else f"no units: {path}"))
 
@@ -64,7 +66,8 @@ def check_attributes(case, f):
     """Checks the attributes of a case, even of a skipped one."""
     for path, (_, kind) in FIELDS.items():
         if "/" not in path:
-            f.demand(type(case.settings.get(path)) is PLAIN[kind], f"{path} is {case.settings.get(path)!r}, no {kind}")
+            value = case.settings.get(path)
+            f.demand(type(value) is TYPES[kind][1], f"{path} is {value!r}, no {kind}")
 
 
 def check_views(case, f):

@@ -1,6 +1,7 @@
 """The sides of a comparison: reads the cases of launches (one record each), and finds how two sides differ."""
 
 import glob
+import itertools
 import os
 from dataclasses import dataclass
 
@@ -34,13 +35,6 @@ class Side:
     cases: dict             # (work, number among equal ones in a record) -> launches
 
 
-def contradiction(record):
-    """Returns the first finding of validate's checks except that a case FAILED, or None if the record is sound."""
-    whole, of_case = checks.check_all(record)
-    sentences = [sentence for f in (whole, *of_case.values()) for sentence in f.sentences]
-    return next((sentence for sentence in sentences if not sentence.startswith("recorded FAILED:")), None)
-
-
 def reason(case):
     """Returns why the speed of a case in a sound record cannot be compared, or None if it can."""
     s = case.settings
@@ -71,7 +65,8 @@ def identity(record):
 
 def launches_of(record):
     """Returns (work, number among equal ones) -> Launch of a record."""
-    found, against = {}, contradiction(record)
+    whole, of_case = checks.contradictions(record)
+    found, against = {}, next(iter([*whole, *itertools.chain(*of_case.values())]), None)
     for group in views.repeats(record.cases):
         work = views.work(group[0])
         wrong = f"contradicts itself: {against}" if against else next(filter(None, map(reason, group)), "")

@@ -4,12 +4,14 @@ import re
 
 import numpy as np
 
+from validate.schema import FIELDS
+
 # Rounding of sums of at most 10^6 doubles in another order: 1e6 x 2^-53.
 ROUNDING = 1e-9
 BLOCKS, LIMIT, ERRORS, ALIKE, NAMED = 10, 0.1, 3.0, 0.01, 3
 # A step is slow above this multiple of the median (src/bench/health/slow_steps.h). The second is how many are named.
 SLOW, SLOW_NAMED = 1.5, 8
-EXPOSED = ("tensor", "context", "expert", "shard", "pipeline", "gradient", "all")
+EXPOSED = tuple(path.removeprefix("ranks/exposed_") for path in FIELDS if path.startswith("ranks/exposed_"))
 TABLES = ("computing_seconds", "run_delay_seconds", "late_seconds", *("exposed_" + axis for axis in EXPOSED))
 
 
@@ -61,11 +63,17 @@ def paces(own, kinds):
     return peers, excess, error
 
 
+def demand_of(case):
+    """Returns the number of threads on a node, of its cores, and of the processors in its quota."""
+    ranks, threads, cores, quota = (case["results/" + name]
+                                    for name in ("node_ranks", "rank_threads", "node_cores", "quota"))
+    return ranks * threads, cores, quota
+
+
 def is_known(case):
     """Returns whether ranks can be judged: not if their threads share cores, as one run delay a rank is known."""
-    r = {name: case["results/" + name] for name in ("node_ranks", "rank_threads", "node_cores", "quota")}
-    crowded = r["node_ranks"] * r["rank_threads"] > min(r["node_cores"], r["quota"])
-    return case.settings["backend"] == "cuda" or r["rank_threads"] == 1 or not crowded
+    wanted, cores, quota = demand_of(case)
+    return case.settings["backend"] == "cuda" or case["results/rank_threads"] == 1 or not wanted > min(cores, quota)
 
 
 def check_ranks(case, f):

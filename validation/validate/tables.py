@@ -40,7 +40,7 @@ def ranks(record):
         named = ("name", "identity", "bus", "serial") if case.settings["backend"] == "cuda" else ()
         lists = {"node": p["nodes"], "switch": p["switches"], **{"device_" + x: p["device_" + x] for x in named},
                  **lists_of(case, "ranks", (count,)), **lists_of(case, "rank_sums", (count,)), **sums_of(case),
-                 **{path.split("/")[1]: value[views.timed(case)].sum(axis=0) for path, value in case.values.items()
+                 **{path.split("/")[1]: value[case.window].sum(axis=0) for path, value in case.values.items()
                     if path.startswith("ranks/") and np.ndim(value) == 2}, **lists_of(case, "devices", (count,))}
         for rank, (host, gpu) in enumerate(views.places(record)[:count]):
             yield {"case": case.settings["case"], "rank": rank, "host": host, "gpu": gpu,
@@ -51,8 +51,9 @@ TABLES = {table.__name__: table for table in (cases, steps, ranks)}
 
 
 def write(record, name, file):
-    """Writes the table of that name. Leaves missing values and NaN empty."""
+    """Writes the table of that name. Leaves missing values and NaN empty. Returns 0, the exit status."""
     rows = list(TABLES[name](record))
     table = csv.DictWriter(file, list(dict.fromkeys(column for row in rows for column in row)), lineterminator="\n")
     table.writeheader()
     table.writerows({column: "" if value != value else value for column, value in row.items()} for row in rows)
+    return 0

@@ -12,14 +12,9 @@ WORK = ("workload", "size", "precision", "sequence", "global_batch", "layers", "
         "context_gradients", "rules")
 
 
-def timed(case):
-    """Returns the slice of the steps that were timed and finished."""
-    return slice(case.settings["warmup"], case["results/completed"])
-
-
 def spent(case):
     """Returns mean seconds of a timed step for each rank: computing, waiting by axis, and the rest."""
-    steps = timed(case)
+    steps = case.window
     parts = {"computing": own_computing(case)[steps].mean(axis=0)}
     parts.update((axis, table[steps].mean(axis=0)) for axis, table in waits(case).items())
     whole = case["ranks/rank_seconds"][steps].mean(axis=0)
@@ -69,7 +64,7 @@ def layout(case):
 
 def measured(case):
     """Returns the times of the steps that count. A journal does not record which of them follow a checkpoint."""
-    return case.measured if "steps/pause_seconds" in case.values else case["steps/step_seconds"][timed(case)]
+    return case.measured if "steps/pause_seconds" in case.values else case["steps/step_seconds"][case.window]
 
 
 def places(record):

@@ -2,13 +2,13 @@
 
 import numpy as np
 
+from validate.findings import ROUNDING
+
 # NVML's bits for throttled clocks, and their words in a record: src/machine/cuda/device/nvml.c. Other reasons for a low
 # clock, such as the power limit, are not throttling.
 THROTTLES = {0x08: "hardware slowdown", 0x20: "temperature", 0x40: "hardware temperature", 0x80: "power brake"}
 # Seconds by which the sampling thread may start after the timed steps, because it may wait for a core.
 BEGUN = 1.0
-# At most 16 double operations in any order.
-ROUNDING = 1e-12
 EXTREMES = (("clock", "least"), ("clock", "most"), ("power", "least"), ("power", "most"), ("temperature", "most"))
 COUNTERS = ("device_energy", "package_energy", "own_seconds")
 
@@ -45,7 +45,7 @@ def check_sampled(case, last, f):
     on_cuda = case.settings["backend"] == "cuda"
     told = range(case.settings["ranks"] if on_cuda else 1) if case["results/energy_method"] else ()
     f.demand(set(told) <= set(ranks), "the energy is known, and ranks have no samples")
-    spent = np.nansum(case["ranks/rank_seconds"][case.settings["warmup"] : case["results/completed"]], axis=0)
+    spent = np.nansum(case["ranks/rank_seconds"][case.window], axis=0)
     short = [rank for rank, seconds in zip(ranks, case["samples/seconds"][last]) if on_cuda and
              seconds < spent[rank] - BEGUN]
     f.demand(not short, f"the samples of ranks {short} end before their steps")

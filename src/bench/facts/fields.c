@@ -115,16 +115,19 @@ static const char *type_of(field_kind kind)
     return "";
 }
 
-void fields_print(void)
+void fields_print(bool json)
 {
     static const char row[] = "%-14s %-31s %-9s %-8s %s%s\n";
-    say(row, "group", "field", "units", "type", "meaning", "");
+    static const char object[] =
+        "{\"group\":\"%s\",\"field\":\"%s\",\"units\":\"%s\",\"type\":\"%s\",\"meaning\":\"%s%s\"}\n";
+    if (!json) say(row, "group", "field", "units", "type", "meaning", "");
     for (int i = 0; i < field_groups(); i++) {
         const field_group *g = field_group_at(i);
         for (const field *f = g->field; f < g->field + g->fields; f++)
-            say(row, g->name[0] ? g->name : "-", f->name, f->units ? f->units : "-", type_of(f->kind), f->meaning,
-                g->line == LINE_ABSENT || f->record_only ? " (record only)" : "");
+            say(json ? object : row, g->name[0] ? g->name : "-", f->name, f->units ? f->units : "-", type_of(f->kind),
+                f->meaning, g->line == LINE_ABSENT || f->record_only ? " (record only)" : "");
     }
+    if (json) return;
     say("\nAnd every key of the deck (--keys), as the case used it. The record has a group of datasets for each group, "
         "and\nattributes of the case for -. The file of --json has the fields of -, results and steps side by side, "
         "the others\nin objects of their group's name; rows of zeros are left out there. --verbose prints the same but "

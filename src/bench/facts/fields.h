@@ -91,5 +91,5 @@ bool field_row_is_zero(const field_group *g, const case_result *r, int64_t i);
 /* Returns the value of a deck key that the case uses. A text may be stored in `text`. */
 datum setting_value(key_id key, const bench_case *c, char text[KEY_TEXT]);
 
-/* Prints all fields: --fields. */
-void fields_print(void);
+/* Prints all fields: --fields. json: as one JSON object a line; no text of a field needs an escape. */
+void fields_print(bool json);

@@ -271,11 +271,14 @@ static void apply(const case_result *r, int first, reasons *to)
 void rules_foresee(const bench_case *c, reasons *to) { apply(&(case_result){ .given = c }, FORESEEN, to); }
 void rules_apply(const case_result *r, reasons *to) { apply(r, RULES, to); }
 
-void rules_print(void)
+void rules_print(bool json)
 {
-    say("| name | rule | why | what to do |\n|---|---|---|---|\n");
+    static const char row[] = "| %s | %s | %s | %s |\n";
+    static const char object[] =
+        "{\"rules\":\"" RULES_VERSION "\",\"name\":\"%s\",\"rule\":\"%s\",\"why\":\"%s\",\"what to do\":\"%s\"}\n";
+    if (!json) say("| name | rule | why | what to do |\n|---|---|---|---|\n");
     for (int i = 0; i < RULES; i++)
-        say("| %s | %s | %s | %s |\n", rules[i].names, rules[i].rule, rules[i].why, rules[i].remedy);
+        say(json ? object : row, rules[i].names, rules[i].rule, rules[i].why, rules[i].remedy);
 }
 
 void rules_compare(case_result *r)

@@ -1,6 +1,6 @@
 /* The run rules: what makes a result NOT VALID, and which results are comparable with published ones. The ruling
- * depends on the version of the rules. validation/RULES.md contains the output of rules_print;
- * validation/validate/rules.py applies the rules to the record. Change a rule or limit in all three places, and raise
+ * depends on the version of the rules. validation/RULES.md and reference/words.jsonl contain the output of rules_print;
+ * validation/validate/rules.py applies the rules to the record. Change a rule or limit in all these places, and raise
  * the version. */
 #pragma once
 #include "bench/facts/result.h"
@@ -23,7 +23,7 @@
 void rules_foresee(const bench_case *c, reasons *to);
 /* Adds a reason for each broken rule. The caller has set fails and stopped_by of r's ruling. */
 void rules_apply(const case_result *r, reasons *to);
-/* Prints all rules as a Markdown table: --rules. */
-void rules_print(void);
+/* Prints all rules as a Markdown table: --rules. json: as one JSON object a line; no text of a rule needs an escape. */
+void rules_print(bool json);
 /* Sets whether the judged result is comparable with a published one, and the published cell or the reason. */
 void rules_compare(case_result *r);

@@ -166,6 +166,12 @@ const char *options_serial_mode(const options *o)
     return o->dry_run ? "--dry-run" : NULL;
 }
 
+/* Returns whether --fields and --rules are the only requests. */
+static bool asks_only_tables(const options *o)
+{
+    return (o->fields || o->rules) && !(o->help || o->version || o->keys || o->list || o->replay);
+}
+
 /* Returns why the options contradict each other, or NULL. */
 static const char *contradiction(const options *o)
 {
@@ -196,7 +202,8 @@ static const char *contradiction(const options *o)
           "--timeline takes one count of ranks, and a file other than stdout, which has the report" },
         { o->json && o->project, "--project prints no JSON" },
         { o->json && o->calibrate, "--calibrate prints no JSON" },
-        { o->json && mode && !on_paper, "--json goes with a run, a dry run or a slice: nothing else has cases" },
+        { o->json && mode && !on_paper && !asks_only_tables(o),
+          "--json goes with a run, a dry run, a slice, --fields and --rules: nothing else has a JSON form" },
         { o->project && (o->on_host || o->device),
           "--project takes the device of its sheet, and neither --on-host nor --device" },
         { o->on_host && !on_paper,
@@ -246,8 +253,8 @@ void options_print_help(void)
         "                     [--seconds X]          seconds for each operation (default 2)\n"
         "                     [--on-host] [--json FILE]  as above; one object for the case, each operation and rank\n"
         "       ./xgsw --keys [NAME | developer]     the deck's keys, one key, or the keys for tests of the program\n"
-        "       ./xgsw --fields                      fields of a case in --json and the record: units and meaning\n"
-        "       ./xgsw --rules                       what makes a result NOT VALID, as in validation/RULES.md\n"
+        "       ./xgsw --fields [--json FILE]        fields of a case in --json and the record: units and meaning\n"
+        "       ./xgsw --rules [--json FILE]         what makes a result NOT VALID, as in validation/RULES.md\n"
         "       ./xgsw --list [NAME]                 all workloads or one, with published layouts; known GPUs\n"
         "       ./xgsw --replay FILE                 runs an operation again whose result differed from the host's\n"
         "       ./xgsw --version                     versions of everything it was built with\n"

@@ -108,7 +108,7 @@ def culprit(case, step):
 def step_sentences(case):
     """Describes the three slowest steps (with culprits if the record calls them slow), spread, drift, and speeds."""
     measured, whole, warmup = views.measured(case.case), case.case["steps/step_seconds"], case.settings["warmup"]
-    median, timed = np.median(measured), whole[views.timed(case.case)]
+    median, timed = np.median(measured), whole[case.case.window]
     slowest = [warmup + n for n in np.argsort(-timed, kind="stable")[:3]]
     who = lambda n: f"; {culprit(case, n)}" if whole[n] > slow.SLOW * median else ""
     found = [f"step {n}: {seconds(whole[n])}, {number(whole[n] / median)} × the median{who(n)}"
@@ -164,7 +164,7 @@ def where(case):
 def always(case, relative):
     """Draws the seven ranks that compute longest and the five with the slowest single step, against their peers."""
     first = case.settings["warmup"]
-    timed = relative[views.timed(case.case)]
+    timed = relative[case.case.window]
     order, peak = np.argsort(-case.excess, kind="stable")[:7].tolist(), np.nanmax(timed, axis=0, initial=-1)
     rows = list(dict.fromkeys(order + np.argsort(-peak, kind="stable")[:5].tolist()))
     shown, size = blocks(timed[:, rows], 120, np.maximum)

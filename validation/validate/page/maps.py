@@ -150,7 +150,7 @@ def of_samples(case, names, join, start):
 
 def further_tables(case):
     """Yields (title, values of ranks, unit, remarkable end, least width of the scale)."""
-    steps, kinds = views.timed(case.case), views.peers(case.case)
+    steps, kinds = case.case.window, views.peers(case.case)
     median = case.case["results/median_seconds"]
     waits = sum(views.waits(case.case).values())[steps].mean(axis=0)
     late = case.case["ranks/late_seconds"][steps].mean(axis=0)

@@ -71,7 +71,7 @@ def slowest(case):
     """Yields the ten ranks that compute longest compared with their peers."""
     device = case.run.record.provenance
     of = lambda name, rank: device[name][rank] if rank < len(device.get(name, ())) else ""
-    steps, clock = views.timed(case.case), maps.of_samples(case, ("clock_least", "clock"), np.minimum, np.inf)
+    steps, clock = case.case.window, maps.of_samples(case, ("clock_least", "clock"), np.minimum, np.inf)
     warm = maps.of_samples(case, ("temperature_most", "temperature"), np.maximum, -np.inf)
     own, late, waits = (table[steps].mean(axis=0) for table in (
         views.own_computing(case.case), case.case["ranks/late_seconds"], sum(views.waits(case.case).values())))
