@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""validate.py on records of invented results: a sound one passes; a spoilt one fails, and the output says why. TAP."""
+"""validate.py: the runs that all tests share pass, as do records of invented results; a spoilt one fails, and the output
+says why. TAP."""
 
-import glob
 import hashlib
 import json
 import math
@@ -12,72 +12,30 @@ import subprocess
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.realpath(__file__))
-VALIDATION = os.path.dirname(HERE)
-sys.dont_write_bytecode = True
-sys.path[:0] = [VALIDATION, HERE]
-from validate import libraries  # noqa: E402
+import runs
+import h5py
+import tampering
+from program import Tap
+from validate import accept, checks, recover, reference, witness
 
-libraries.need()
-
-import h5py  # noqa: E402
-import tampering  # noqa: E402
-from validate import accept, checks, recover, reference, witness  # noqa: E402
-from validate.record import Unreadable, read_record  # noqa: E402
-
-SCRIPT = os.path.join(VALIDATION, "validate.py")
-CELLS = os.path.join(VALIDATION, "reference", "cells.csv")
-DECK_KEYS = (
-    """size precision fp8_scale fp8_scaling backend record steps warmup seed tokens tensor pipeline context expert data
-    shard chunks_per_stage microbatch global_batch sequence layers hidden ffn heads kv_heads vocabulary recompute
-    sharding schedule overlap order order_seed share_devices deterministic attention transfer_sms
-    peak_bf16 peak_fp8 learning_rate learning_rate_warmup check fault stall_seconds time_limit""".split()
-)
-count, failures = 0, 0
+SCRIPT = runs.VALIDATE
+CELLS = reference.CELLS
+VALIDATE = runs.script("validate")
+TAP = Tap()
 
 
-def report(holds, description, detail=""):
-    global count, failures
-    count += 1
-    failures += not holds
-    print(("ok" if holds else "not ok"), count, "-", description)
-    if not holds:
-        print("#   " + detail.strip().replace("\n", "\n#   "))
-
-
-def find_program():
-    """Returns the unit test of the record, which can write a sample."""
-    root = os.path.dirname(VALIDATION)
-    builds = [os.environ[name] for name in ("BUILD",) if name in os.environ] + sorted(
-        glob.glob(os.path.join(root, "build", "*"))
-    )
-    places = (
-        [os.environ["XGSW_UNITS"]] if "XGSW_UNITS" in os.environ else [os.path.join(root, b, "units") for b in builds]
-    )
-    for place in places:
-        if os.access(os.path.join(place, "record_file"), os.X_OK):
-            return os.path.join(place, "record_file")
-    print("Bail out! the unit test record_file is not built: make units")
-    sys.exit(1)
-
-
-def validate(*arguments, python=(), **more):
-    done = subprocess.run([*python, SCRIPT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          check=False, **more)
-    return done.returncode, done.stdout
-
-
-def last(output):
-    return output.strip().split("\n")[-1]
-
-
-def expect(description, status, words, *arguments, **more):
-    """Tests the script's status, and the words that its output must contain."""
-    code, output = validate(*arguments, **more)
+def judge(status, output, expected, words, description):
+    """Tests a status of validate.py, its last line, and the words that its output must contain."""
+    last = output.strip().split("\n")[-1]
+    begins = {0: "PASSED: ", 1: "FAILED: ", 75: "INCOMPLETE: "}.get(expected, "")
     absent = [word for word in words if word not in output]
-    begins = {0: "PASSED: ", 1: "FAILED: "}
-    verdict = last(output).startswith(begins[status]) if status in begins else "Traceback" not in output
-    report(code == status and verdict and not absent, description, f"status {code}, absent {absent}:\n{output}")
+    sound = last.startswith(begins) and "Traceback" not in output and "Warning" not in output
+    TAP.ok(status == expected and sound and not absent, description, f"status {status}, absent {absent}:\n{output}")
+
+
+def expect(description, status, words, *arguments):
+    found, output = runs.call(VALIDATE, *arguments)
+    judge(found, output, status, words, description)
 
 
 def spoil(folder, sample, number, apply):
@@ -88,55 +46,56 @@ def spoil(folder, sample, number, apply):
     return path
 
 
-def sound_records(sample, failed):
-    expect("a sound record passes; the recipe's cells are found, and why others are not comparable", 0,
-           ["7 cases", "case 5: llama3.1-8b SKIPPED: needs 64 ranks", "32 ranks on 1 host: ",
-            "faster than the reference's 12.27 s on H100", "reference's 5.4 s on H100", "reference's 9.33 s on H100",
-            "not comparable: backend host", "not comparable: NOT VALID: check off"], sample)
-    expect("a recorded FAILED fails", 1, ["recorded FAILED: check: residual 400"], failed)
-    with h5py.File(sample, "r") as file:
-        absent = [key for key in DECK_KEYS for case in ("case_0001", "case_0005") if key not in file[case].attrs]
-    report(not absent, "every key of a deck is recorded", " ".join(absent))
+# Shared run -> status of validate.py, and words in its output.
+SHARED = {
+    "host": (0, ["PASSED: 5 cases recomputed", "; SHA-256 as printed; deck resolved anew\n"]),
+    "sweep": (0, ["PASSED: 8 cases recomputed", "; SHA-256 as printed; deck resolved anew\n"]),
+    "failed": (1, ["recorded FAILED: check: residual ", "FAILED: 1 finding in case_0001"]),
+    "stopped": (75, ["INCOMPLETE: case 1 was interrupted after "]),
+}
 
 
-def findings(path):
+def shared_runs():
+    for name, (status, words) in SHARED.items():
+        place = runs.shared(name)
+        expect(f"the shared run {name}: status {status}", status, words, place.file("gsw.h5"), "--log",
+               place.file("out"), "--deck-with", runs.XGSW)
+        place.close()
+
+
+def findings(record):
     """Returns all sentences about a record."""
-    try:
-        whole, of_case = checks.check_all(read_record(path))
-    except Unreadable as error:
-        return [str(error)]
+    whole, of_case = checks.check_all(record)
     return [sentence for f in (whole, *of_case.values()) for sentence in f.sentences]
 
 
-def spoilt_records(folder, sample):
-    for number, (name, apply, word) in enumerate(tampering.everything()):
-        sentences = findings(spoil(folder, sample, number, apply))
-        report(any(word in sentence for sentence in sentences), f"spoilt: {name}",
+def spoilt_records(sample):
+    for changes, word in tampering.everything():
+        sentences = findings(tampering.spoilt(runs.read_once(sample), changes))
+        TAP.ok(any(word in sentence for sentence in sentences), f"spoilt: {changes}",
                f"expected {word!r}:\n" + "\n".join(sentences))
 
 
-def devices(folder, sample):
+def devices(sample):
     """A record has all reasons of NVML. Only those that the program counts as throttling are throttling."""
-    source = os.path.join(os.path.dirname(VALIDATION), "src", "machine", "cuda", "device", "nvml.c")
+    source = os.path.join(runs.TOP, "src", "machine", "cuda", "device", "nvml.c")
     with open(source, encoding="utf-8") as file:
         rows = re.findall(r'{ (0x[0-9a-f]+), true, "([^"]+)" }', file.read())
-    report({int(bit, 16): word for bit, word in rows} == witness.THROTTLES, "nvml.c throttles by the same bits",
-           str(rows))
-    for name, told, said in (("at its power limit", {1: "application clocks, power cap"}, ""),
-                             ("throttled beside one that is idle", {0: "idle", 3: "power cap, temperature"},
-                              "rank 3: power cap, temperature")):
-        def tell(file, told=told, said=said):
-            words = [told.get(rank, "").encode() for rank in range(len(file["case_0002/devices/throttled_at_begin"]))]
-            for path, value in (("devices/throttled_at_begin", words), ("results/throttled", said.encode())):
-                del file["case_0002/" + path]
-                file["case_0002/" + path] = value
-        wrong = [sentence for sentence in findings(spoil(folder, sample, "held", tell)) if "by the devices" in sentence]
-        report(not wrong, f"a GPU {name}", "\n".join(wrong))
+    TAP.ok({int(bit, 16): word for bit, word in rows} == witness.THROTTLES, "nvml.c throttles by the same bits", rows)
+    for told, said in (({1: "application clocks, power cap"}, ""),
+                       ({0: "idle", 3: "power cap, temperature"}, "rank 3: power cap, temperature")):
+        record = tampering.fork(runs.read_once(sample))
+        values = record.cases[1].values
+        ranks = len(values["devices/throttled_at_begin"])
+        values.update({"devices/throttled_at_begin": [told.get(rank, "") for rank in range(ranks)],
+                       "results/throttled": said})
+        wrong = [sentence for sentence in findings(record) if "by the devices" in sentence]
+        TAP.ok(not wrong, f"GPUs {told}: throttled is {said!r}", "\n".join(wrong))
 
 
 def expectations(sample):
     """The expected speed of a device is that of its cell, found by whole words of its name."""
-    case = next(case for case in read_record(sample).cases if case.name == "case_0002")
+    case = next(case for case in runs.read_record(sample).cases if case.name == "case_0002")
     case.settings.update(expect="reference", recipe_layout=True)
     rows = [dict(row) for row in reference.read_cells(CELLS) if not reference.differences(case, row)]
     rows.append({**rows[0], "gpu": "H200", "step_seconds": rows[0]["step_seconds"] / 2})
@@ -146,7 +105,7 @@ def expectations(sample):
         case.values["results/device"] = device
         found = accept.expected(case, rows) / cell
         holds = math.isnan(found) if factor is None else found == factor
-        report(holds, f"what is expected of {device}", f"{found} times the cell of H100")
+        TAP.ok(holds, f"what is expected of {device}", f"{found} times the cell of H100")
 
 
 SAMPLE_ENDS = 4102617600  # seconds since 1970: a day after the sample's run began
@@ -155,7 +114,7 @@ SAMPLE_ENDS = 4102617600  # seconds since 1970: a day after the sample's run beg
 def readers(folder, sample):
     """A reader may close the pipe early. A second recovery of a journal is refused with a message."""
     reader = subprocess.run(f"{SCRIPT} {sample} | head -n 1", shell=True, capture_output=True, text=True, check=False)
-    report(reader.stderr == "" and "written" in reader.stdout, "a reader of one line", reader.stderr)
+    TAP.ok(reader.stderr == "" and "written" in reader.stdout, "a reader of one line", reader.stderr)
     journal = os.path.join(folder, "a.h5.journal")
     with open(journal, "wb") as file, open(sample, "rb") as piece:
         data = piece.read()
@@ -169,8 +128,8 @@ def readers(folder, sample):
 
 
 def write_cells(folder, change):
-    path = os.path.join(folder, "cells.csv")
-    with open(CELLS, encoding="utf-8") as cells, open(path, "w", encoding="utf-8") as out:
+    handle, path = tempfile.mkstemp(suffix=".csv", dir=folder)    # validate.py keeps what it read of a path
+    with open(CELLS, encoding="utf-8") as cells, open(handle, "w", encoding="utf-8") as out:
         for line in cells:
             out.write(change(line))
     return path
@@ -209,7 +168,7 @@ def references(folder, sample):
     half = write_cells(folder, lambda line: line.replace("bf16,8,H100,8192,32,1,1,2,1,4,1,1,1,128",
                                                          "bf16,4,H100,8192,32,1,1,2,1,2,1,1,1,64"))
     expect("a layout scaled beyond a row is held against that", 0, ["12.27 s on H100, scaled from 4 GPUs"],
-           spoil(folder, sample, "scaled", tampering.setting("recipe_gpus", 4)), "--reference", half)
+           spoil(folder, sample, "scaled", lambda file: file["case_0002"].attrs.modify("recipe_gpus", 4)), "--reference", half)
 
 
 def write_log(folder, sample, change=lambda item: item, loss="%.6f", end=""):
@@ -266,15 +225,8 @@ def left_out(folder, sample):
     for path, arguments, word in (("case_0002/results/completed", log, "'results/completed'"),
                                   ("case_0002/steps/losses", log, "'steps/losses'"),
                                   ("provenance/hosts", ("--deck-with", "./xgsw"), "check cannot be made: KeyError")):
-        expect(f"{path} left out, with {arguments[0]}", 1, [word], spoil(folder, sample, "left", tampering.drop(path)),
+        expect(f"{path} left out, with {arguments[0]}", 1, [word], spoil(folder, sample, "left", lambda file, path=path: file.__delitem__(path)),
                *arguments)
-
-
-def no_logarithm(folder, sample):
-    """Numbers without a logarithm give a sentence, no traceback and no warning."""
-    path = spoil(folder, sample, "vocabulary", tampering.setting("vocabulary", -5))
-    code, output = validate(path)
-    report(code == 1 and "Warning" not in output and "FAILED: " in last(output), "a negative vocabulary", output)
 
 
 def change_byte(sample, path, where):
@@ -309,35 +261,45 @@ def unusable_files(folder, sample):
     expect("no file named", 2, ["usage"])
 
 
+def other_rules(folder, sample):
+    for version, words in (("xgsw-0", "xgsw-0"), (None, "without a version")):
+        def apply(file, version=version):
+            attributes = file["case_0002"].attrs
+            attributes.modify("rules", version) if version else attributes.__delitem__("rules")
+        expect(f"run rules {words}", 2, [f"judged by the run rules {words}"], spoil(folder, sample, "rules", apply))
+
+
 def other_pythons(folder, sample):
-    expect("from another folder", 0, ["reference's 12.27 s"], sample, cwd=folder)
+    """Starts the script as a user does: in another folder, and without h5py."""
+    def start(*command, **more):
+        return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **more)
+
+    done = start(SCRIPT, sample, cwd=folder)
+    judge(done.returncode, done.stdout, 0, ["reference's 12.27 s"], "from another folder")
     shadow = os.path.join(folder, "shadow")
     os.mkdir(shadow)
     with open(os.path.join(shadow, "h5py.py"), "w", encoding="utf-8") as file:
         file.write("raise ImportError('not here')\n")
-    environment = {**os.environ, "PYTHONPATH": shadow}
-    expect("h5py missing is said", 2, ["apt install python3-h5py"], sample, python=[libraries.DEBIAN], env=environment)
+    done = start(runs.libraries.DEBIAN, SCRIPT, sample, env={**os.environ, "PYTHONPATH": shadow})
+    judge(done.returncode, done.stdout, 2, ["apt install python3-h5py"], "h5py missing is said")
 
 
 def main():
-    program = find_program()
+    shared_runs()
     with tempfile.TemporaryDirectory() as folder:
-        sample, failed = os.path.join(folder, "sample.h5"), os.path.join(folder, "failed.h5")
-        subprocess.run([program, "--sample", sample], check=True)
-        subprocess.run([program, "--sample", failed, "failed"], check=True)
-        sound_records(sample, failed)
-        spoilt_records(folder, sample)
-        devices(folder, sample)
+        sample = runs.write_sample(os.path.join(folder, "sample.h5"))
+        VALIDATE.read_record = runs.read_once
+        expect("a sound record passes; the recipe's cells are found, and why others are not comparable", 0,
+               ["7 cases", "case 5: llama3.1-8b SKIPPED: needs 64 ranks", "32 ranks on 1 host: ",
+                "faster than the reference's 12.27 s on H100", "reference's 5.4 s on H100",
+                "reference's 9.33 s on H100", "not comparable: backend host", "not comparable: NOT VALID: check off"],
+               sample)
+        spoilt_records(sample)
+        devices(sample)
         expectations(sample)
-        references(folder, sample)
-        logs(folder, sample)
-        left_out(folder, sample)
-        no_logarithm(folder, sample)
-        unusable_files(folder, sample)
-        readers(folder, sample)
-        other_pythons(folder, sample)
-    print(f"1..{count}")
-    return 1 if failures else 0
+        for part in (references, logs, left_out, unusable_files, other_rules, readers, other_pythons):
+            part(folder, sample)
+    TAP.done()
 
 
-sys.exit(main())
+main()
