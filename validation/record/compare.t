@@ -17,8 +17,8 @@ import compare
 import h5py
 import numpy as np
 from program import Tap
-from scaled import scaled
-from validate import comparison, ratios, sides, tables, views
+from validate import comparison, formulas, ratios, sides, tables, views
+from validate.record import read_case
 
 VALIDATE = runs.script("validate")
 DRAWS = 1000
@@ -120,6 +120,48 @@ def coverage(tap):
                f"that --between is too small, as {np.mean([x.unusual > 0 for x in found]):.1%} do")
     slower = np.mean([x.word(0.05) == "SLOWER" for x in simulate(0.01, 0.9, seed=1)])
     tap.ok(slower >= 0.95, f"a ratio of 0.90 at 1 %: {slower:.1%} SLOWER")
+
+
+def scale_case(group, factor):
+    """Scales times by their units. Recomputes the numbers that follow from a peak, and the numbers of days."""
+    def visit(_, item):
+        units = item.attrs.get("units", b"-") if isinstance(item, h5py.Dataset) else b"-"
+        power = {b"s": 1, b"d": 1}.get(units.encode() if isinstance(units, str) else units, 0)
+        power = power or -str(units).rstrip("'").endswith("/s")
+        if power:
+            item[...] = item[...] * factor**power
+
+    group.visititems(visit)
+    case = read_case(group.name[1:], group)
+    if case.ran and len(case.measured):
+        for name, value in vars(formulas.speed(case.settings, case["results/device"], case.measured)).items():
+            group["results/" + name][...] = value
+
+
+def keep(file, numbers):
+    """Removes all other cases; the rest are numbered from 1."""
+    for name in [name for name in file if name.startswith("case_") and int(name[5:]) not in numbers]:
+        del file[name]
+    kept = [name for name in file if name.startswith("case_")]
+    for number, name in enumerate(kept, 1):
+        file.move(name, f"case_{number:04d}")
+        file[f"case_{number:04d}"].attrs["case"] = number
+    verdicts = [file[name].attrs["verdict"] for name in file if name.startswith("case_")]
+    for word in ("passed", "failed", "skipped", "interrupted"):
+        count = sum(str(verdict).strip("b'").lower() == word for verdict in verdicts)
+        if word in file.attrs:
+            file.attrs[word] = count
+    file.attrs["cases_planned"] = len(kept)
+
+
+def scaled(old, new, factor, numbers):
+    """Writes a copy in which these cases take this factor longer. The copy is sound if the old record is sound."""
+    shutil.copy(old, new)
+    with h5py.File(new, "r+") as file:
+        keep(file, numbers)
+        for name in [name for name in file if name.startswith("case_")]:
+            scale_case(file[name], factor)
+    return new
 
 
 def run(*arguments):

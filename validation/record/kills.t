@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """kill -9 at named points and at random times: no printed step is lost, every record can be read, and the earlier
-record is complete. 20 kills on 2 ranks; in the long test 1,000 on 2 and 4."""
+record is complete. 17 kills on 2 ranks; in the long test 1,000 on 2 and 4."""
 
 import contextlib
 import fcntl
@@ -10,12 +10,12 @@ import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from runs import LONG, Place, Tap, Unreadable, lost, printed_steps, ranks_of, recover, shim_path
+from runs import HANGS, LONG, Place, Tap, Unreadable, lost, printed_steps, ranks_of, recover, shim_path
 
 POINTS = ("journal {} before", "journal {} torn", "journal {} after", "print {} before", "print {} after",
           "write 1 torn", "sync 1 before", "keep 1 after", "rename 1 before", "rename 1 after", "folder 1 after",
           "forget 1 before", "forget 1 after")
-KILLS = 1000 if LONG else 20
+KILLS = 1000 if LONG else 17
 
 
 def plan(number, draw):
@@ -40,7 +40,7 @@ def kill(number, shim, old):
         for process in ranks_of(run)[:1]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
-    status, text = run.wait(timeout=120), place.text("out")
+    status, text = run.wait(timeout=HANGS), place.text("out")
     failures = list(lost(place, text, old))
     if status == 0 and point and not point.startswith(("print", "journal")):
         failures.append("it was not killed")

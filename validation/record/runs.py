@@ -1,5 +1,5 @@
-"""Shared parts of the tests of records: small decks, runs of them in separate folders, records that all tests share, and
-a check of what a run lost."""
+"""Shared parts of the tests of records: small decks, runs of them in separate folders, runs that several tests share,
+and a check of what a run lost."""
 
 import contextlib
 import fcntl
@@ -79,8 +79,8 @@ class Place:
         if shim:
             environment.update(LD_PRELOAD=shim[0], XGSW_SHIM=shim[1])
         with open(self.file("out"), "w", encoding="utf-8") as out, open(self.file("err"), "w", encoding="utf-8") as err:
-            return subprocess.Popen([*command, XGSW, "deck.dat", *arguments], cwd=self.path, env=environment, stdout=out,
-                                    stderr=err, start_new_session=True)
+            return subprocess.Popen([*command, XGSW, "deck.dat", *arguments], cwd=self.path, env=environment,
+                                    stdout=out, stderr=err, start_new_session=True)
 
     def run(self, ranks, shim=None, arguments=(), **more):
         """Runs to the end. Returns status, output and errors."""
@@ -105,6 +105,12 @@ class Place:
         with open(self.file(name), "rb") as file:
             return file.read()
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
     def close(self):
         shutil.rmtree(self.path)
 
@@ -112,6 +118,18 @@ class Place:
 def shim_path(name):
     """Returns the path of the preloadable library that make built from validation/NAME.c."""
     return os.path.join(BUILD, "shims", name + ".so")
+
+
+def on_disk(place, kib, path, arguments=("deck.dat",)):
+    """Runs the program in the place, where path is a disk of this size. Returns its status, or None if this user cannot
+    mount disks. Copies what is left on the disk to the folder kept."""
+    script = ('mount -t tmpfs -o size="$1"k none "$2" || exit 99; shift; d=$1; shift; '
+              '"$@" >out 2>err; status=$?; cp -a "$d" kept; exit $status')
+    mount = ["unshare", "-m" if os.getuid() == 0 else "-rm", "sh", "-c", script, "sh", str(kib), path, XGSW, *arguments]
+    os.makedirs(place.file(path), exist_ok=True)
+    status = subprocess.run(mount, cwd=place.path, env=dict(os.environ, OMP_NUM_THREADS="1"), check=False,
+                            stderr=subprocess.DEVNULL).returncode
+    return None if status == 99 or not os.path.exists(place.file("kept")) else status
 
 
 # The word as seed, and the first 32 bits of its SHA-256: printf tender-7 | sha256sum

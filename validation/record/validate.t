@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""validate.py: the runs that all tests share pass, as do records of invented results; a spoilt one fails, and the output
-says why. TAP."""
+"""validate.py: shared runs and records of invented results pass; a spoilt one fails, and the output says why. Also what
+connects a record with its run: its SHA-256 and its output. TAP."""
 
 import hashlib
-import json
 import math
 import os
 import re
@@ -22,6 +21,7 @@ SCRIPT = runs.VALIDATE
 CELLS = reference.CELLS
 VALIDATE = runs.script("validate")
 TAP = Tap()
+WRITTEN = 2000000000  # seconds since 1970: the last write to the journal of a killed run
 
 
 def judge(status, output, expected, words, description):
@@ -57,10 +57,76 @@ SHARED = {
 
 def shared_runs():
     for name, (status, words) in SHARED.items():
-        place = runs.shared(name)
-        expect(f"the shared run {name}: status {status}", status, words, place.file("gsw.h5"), "--log",
-               place.file("out"), "--deck-with", runs.XGSW)
-        place.close()
+        with runs.shared(name) as place:
+            expect(f"the shared run {name}: status {status}", status, words, place.file("gsw.h5"), "--log",
+                   place.file("out"), "--deck-with", runs.XGSW)
+
+
+DIGEST = re.compile(r"^[0-9a-f]{64}(?=  gsw)", re.MULTILINE)
+ZEROS = 64 * "0" + "  gsw.h5\n"
+# What is changed in the output of a sound run, how, status, words.
+LOGS = (
+    ("SHA-256 elsewhere, which do not count", r"\A|\Z", ZEROS, 0, ["; SHA-256 as printed"]),
+    ("another SHA-256", DIGEST, 64 * "0", 1, ["FAILED: 1 finding", "is another record, or was changed since"]),
+    ("no SHA-256", DIGEST, "", 1, ["and has no SHA-256 of the record"]),
+    ("place of the SHA-256", r"(Record .*\n)([0-9a-f]{64}  gsw.h5\n)", r"\2\1", 1,
+     ["and has no SHA-256 of the record"]),
+    ("a speed in its 14th digit", r'("tokens_per_second":)([\d.]+)',
+     lambda found: found[1] + repr(float(found[2]) * (1 + 1e-13)), 1, ["printed tokens_per_second"]),
+    ("residuals", r'("residual":)[\d.e-]+', r"\g<1>1.0", 1, ["printed residual"]),
+    ("losses", r"(reduced_train_loss: )[\d.]+", r"\g<1>1.0", 1, ["printed losses 1.0 of step 0, recorded"]),
+    ("the precision", '"precision":"fp32"', '"precision":"fp4"', 1, ["printed precision fp4"]),
+    ("the number of a case", '"case":1,', '"case":99,', 1, ["no XGSW_RESULT line"]),
+    ("a word for a number", r'("mean_seconds":)[\d.e-]+', r'\g<1>"abc"', 1,
+     ["check_printed cannot be made: ValueError"]),
+    ("all times", r"(step_timing in s: )[\d.]+", r"\g<1>99.0000", 1, ["is the output of another run"]),
+    ("residuals left out", r'"residual":[^,}]+,?', "", 2,
+     ["cannot be read as output of a run: an XGSW_RESULT line has no residual"]),
+)
+
+
+def logs():
+    """The run's output is read by sha256sum and by validate.py."""
+    with runs.shared("host") as place:
+        said, record = place.text("out"), place.file("gsw.h5")
+        for name in "out", "gsw.verdict":
+            done = subprocess.run(["sha256sum", "-c", name], cwd=place.path, capture_output=True, text=True,
+                                  check=False, env={**os.environ, "LC_ALL": "C"})
+            TAP.ok(done.returncode == 0 and done.stdout == "gsw.h5: OK\n", f"sha256sum -c {name}", done.stdout)
+        TAP.ok(place.text("gsw.verdict").endswith(f"\n{said.splitlines()[-1]}\n"), "gsw.verdict has the last line")
+        for what, old, new, status, words in LOGS:
+            expect(f"an output with changed {what}", status, words, record, "--log",
+                   place.write("other", re.sub(old, new, said)))
+        for path, arguments, word in (
+                ("case_0002/results/completed", ("--log", place.file("out")), "results/completed"),
+                ("case_0002/steps/losses", ("--log", place.file("out")), "steps/losses"),
+                ("provenance/hosts", ("--deck-with", runs.XGSW), "check cannot be made: KeyError")):
+            expect(f"{path} left out, with {arguments[0]}", 1, [word], spoil(place.path, record, "left", remove(path)),
+                   *arguments)
+
+
+def remove(path):
+    def apply(file):
+        del file[path]
+
+    return apply
+
+
+def killed_runs():
+    """The second case of a killed run has no XGSW_RESULT line; its step lines are compared."""
+    with runs.shared("killed") as place:
+        said, journal = place.text("out"), place.file("gsw.h5.journal")
+        printed = [line for line in said.splitlines() if runs.STEP.search(line)]
+        os.utime(journal, (WRITTEN, WRITTEN))
+        name = recover.recover(journal)
+        TAP.ok(runs.read_record(name).provenance["written"] == "2033-05-18T03:33:20Z",
+               "a recovered record is dated as its journal's last writing")
+        expect("its step lines are compared", 75, ["the output ends before its XGSW_RESULT line: "
+               f"{len(printed) - 12} step line"], name, "--log", place.file("out"))
+        for what, old, wrong in (("loss", r"(reduced_train_loss: )[\d.]+", "printed losses 99 of step"),
+                                 ("step", r"(global_step: +)\d+", "step 99 is printed, and the record has")):
+            expect(f"an output with another {what} fails", 1, [wrong], name, "--log", place.write(
+                "other", said.replace(printed[-1], re.sub(old, r"\g<1>99", printed[-1]))))
 
 
 def findings(record):
@@ -168,65 +234,8 @@ def references(folder, sample):
     half = write_cells(folder, lambda line: line.replace("bf16,8,H100,8192,32,1,1,2,1,4,1,1,1,128",
                                                          "bf16,4,H100,8192,32,1,1,2,1,2,1,1,1,64"))
     expect("a layout scaled beyond a row is held against that", 0, ["12.27 s on H100, scaled from 4 GPUs"],
-           spoil(folder, sample, "scaled", lambda file: file["case_0002"].attrs.modify("recipe_gpus", 4)), "--reference", half)
-
-
-def write_log(folder, sample, change=lambda item: item, loss="%.6f", end=""):
-    """Writes the lines that a run would print for the record. end: the last ones; SHA256 stands for the hash."""
-    path = os.path.join(folder, "log")
-    with h5py.File(sample, "r") as file, open(path, "w", encoding="utf-8") as out:
-        for case in (file[name] for name in file if name + "/results" in file):
-            results, steps, checked = case["results"], case["steps"], case["check_model"]
-            seconds = case["ranks/rank_seconds"][:, 0]
-            plain = lambda v: v.decode() if isinstance(v, bytes) else v.item() if abs(v) < float("inf") else None
-            item = {name: plain(case.attrs[name]) for name in ("case", "precision", "verdict")}
-            names = "mean_seconds", "tokens_per_second", "recipe_mfu"
-            item.update((name, plain(results[name][()])) for name in names)
-            item.update(residual=plain(checked["residual"][()]), valid=bool(results["valid"][()]))
-            out.write(f"Case {item['case']} is written\n")
-            for step in range(results["completed"][()]):
-                out.write(f"completed step: {step}, seconds: {seconds[step]:.4f}, "
-                          f"loss: {loss % steps['losses'][step]}\n")
-            out.write("XGSW_RESULT " + json.dumps(change(item)) + "\n")
-        with open(sample, "rb") as record:
-            out.write(end.replace("SHA256", hashlib.sha256(record.read()).hexdigest()))
-    return path
-
-
-def logs(folder, sample):
-    def case(what, status, words, *change, **more):
-        expect(what, status, words, sample, "--log", write_log(folder, sample, *change, **more))
-
-    case("the run's own output agrees", 0, [])
-    case("an output with another speed fails", 1, ["printed tokens_per_second"],
-         lambda item: {**item, "tokens_per_second": item["tokens_per_second"] * (1 + 1e-13)})
-    case("an output with another residual fails", 1, ["printed residual"], lambda item: {**item, "residual": 1.0})
-    case("an output with other losses fails", 1, ["printed losses", "of step 0, recorded"], loss="%.5f")
-    case("an output with another precision fails", 1, ["printed precision fp4"],
-         lambda item: {**item, "precision": "fp4"})
-    case("an output without the case fails", 1, ["no XGSW_RESULT line"], lambda item: {**item, "case": 99})
-    case("an output with a word for a number fails", 1, ["check_printed cannot be made: ValueError"],
-         lambda item: {**item, "mean_seconds": "abc"})
-    last = "PASSED: 6 of 7 cases computed correctly, 5 results VALID\n"
-    other = "0" * 64 + "  gsw.h5\n"
-    case("the SHA-256 after the line Record counts, and no other", 0, ["; SHA-256 as printed"],
-         end=f"{other}Record     gsw.h5\nSHA256  gsw.h5\n{last}{other}")
-    case("another SHA-256 there fails", 1, ["was changed since"], end=f"Record     gsw.h5\n{other}{last}")
-    for what, end in (("none", f"Record     gsw.h5\n{last}"), ("one elsewhere", f"SHA256  gsw.h5\n{last}")):
-        case(f"a last line with {what} fails", 1, ["and has no SHA-256 of the record"], end=end)
-    case("an output that lacks a number cannot be read", 2,
-         ["log cannot be read as output of a run: an XGSW_RESULT line has no residual"],
-         lambda item: {name: value for name, value in item.items() if name != "residual"})
-
-
-def left_out(folder, sample):
-    """A dataset that is missing from a record is a finding, whatever the record is compared with."""
-    log = "--log", write_log(folder, sample)
-    for path, arguments, word in (("case_0002/results/completed", log, "'results/completed'"),
-                                  ("case_0002/steps/losses", log, "'steps/losses'"),
-                                  ("provenance/hosts", ("--deck-with", "./xgsw"), "check cannot be made: KeyError")):
-        expect(f"{path} left out, with {arguments[0]}", 1, [word], spoil(folder, sample, "left", lambda file, path=path: file.__delitem__(path)),
-               *arguments)
+           spoil(folder, sample, "scaled", lambda file: file["case_0002"].attrs.modify("recipe_gpus", 4)),
+           "--reference", half)
 
 
 def change_byte(sample, path, where):
@@ -285,10 +294,12 @@ def other_pythons(folder, sample):
 
 
 def main():
+    VALIDATE.read_record = runs.read_once
     shared_runs()
+    logs()
+    killed_runs()
     with tempfile.TemporaryDirectory() as folder:
         sample = runs.write_sample(os.path.join(folder, "sample.h5"))
-        VALIDATE.read_record = runs.read_once
         expect("a sound record passes; the recipe's cells are found, and why others are not comparable", 0,
                ["7 cases", "case 5: llama3.1-8b SKIPPED: needs 64 ranks", "32 ranks on 1 host: ",
                 "faster than the reference's 12.27 s on H100", "reference's 5.4 s on H100",
@@ -297,7 +308,7 @@ def main():
         spoilt_records(sample)
         devices(sample)
         expectations(sample)
-        for part in (references, logs, left_out, unusable_files, other_rules, readers, other_pythons):
+        for part in (references, unusable_files, other_rules, readers, other_pythons):
             part(folder, sample)
     TAP.done()
 
