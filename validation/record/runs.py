@@ -127,8 +127,9 @@ def on_disk(place, kib, path, arguments=("deck.dat",)):
               '"$@" >out 2>err; status=$?; cp -a "$d" kept; exit $status')
     mount = ["unshare", "-m" if os.getuid() == 0 else "-rm", "sh", "-c", script, "sh", str(kib), path, XGSW, *arguments]
     os.makedirs(place.file(path), exist_ok=True)
-    status = subprocess.run(mount, cwd=place.path, env=dict(os.environ, OMP_NUM_THREADS="1"), check=False,
-                            stderr=subprocess.DEVNULL).returncode
+    # In a name space of its own, Open MPI cannot start its daemon.
+    variables = dict(os.environ, OMP_NUM_THREADS="1", OMPI_MCA_ess_singleton_isolated="1", TMPDIR=place.path)
+    status = subprocess.run(mount, cwd=place.path, env=variables, check=False, stderr=subprocess.DEVNULL).returncode
     return None if status == 99 or not os.path.exists(place.file("kept")) else status
 
 
@@ -224,6 +225,10 @@ def shared(name):
     parent, place = shared_folder(), Place("")
     folder = os.path.join(parent, name)
     os.makedirs(parent, exist_ok=True)
+    os.utime(parent)
+    for other in glob.glob(os.path.join(os.path.dirname(parent), "*")):    # runs of programs that are no longer tested
+        if time.time() - os.stat(other).st_mtime > 86400:
+            shutil.rmtree(other, ignore_errors=True)
     with open(folder + ".lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         failed = None if os.path.isdir(folder) else make_shared(name, folder)
