@@ -2,12 +2,12 @@
 """validate.py: shared runs and records of invented results pass; a spoilt one fails, and the output says why. Also what
 connects a record with its run: its SHA-256 and its output. TAP."""
 
+import fcntl
 import math
 import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 
 import runs
@@ -119,6 +119,9 @@ def killed_runs():
         os.utime(journal, (WRITTEN, WRITTEN))
         expect("a journal in place of a record", 2, ["it is the journal of a run", "--recover makes a record"], journal)
         expect("a journal that is missing", 2, ["there is no such file"], "--recover", journal + "-1")
+        with open(journal, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            expect("the journal of a run that lives", 2, ["still writes it"], "--recover", journal)
         status, output = runs.call(VALIDATE, "--recover", journal, "--log", place.file("out"))
         judge(status, output, 75, ["recovered of gsw.h5.journal", "written 2033-05-18T03:33:20Z", "the output ends before "
               f"its XGSW_RESULT line: {len(printed) - 12} step line"], "a journal becomes a record")
