@@ -123,8 +123,8 @@ def killed_runs():
             fcntl.flock(file, fcntl.LOCK_EX)
             expect("the journal of a run that lives", 2, ["still writes it"], "--recover", journal)
         status, output = runs.call(VALIDATE, "--recover", journal, "--log", place.file("out"))
-        judge(status, output, 75, ["recovered of gsw.h5.journal", "written 2033-05-18T03:33:20Z", "the output ends before "
-              f"its XGSW_RESULT line: {len(printed) - 12} step line"], "a journal becomes a record")
+        judge(status, output, 75, ["recovered of gsw.h5.journal", "written 2033-05-18T03:33:20Z", "the output ends "
+              f"before its XGSW_RESULT line: {len(printed) - 12} step line"], "a journal becomes a record")
         expect("a journal that was recovered before", 2, ["is not replaced; remove or rename it"], "--recover", journal)
         for what, old, wrong in (("loss", r"(reduced_train_loss: )[\d.]+", "printed losses 99 of step"),
                                  ("step", r"(global_step: +)\d+", "step 99 is printed, and the record has")):
