@@ -3,7 +3,6 @@
 records) and validate.py --csv. The long test compares launches of one deck on all cores and on half of them. TAP."""
 
 import argparse
-import contextlib
 import csv
 import io
 import itertools
@@ -11,8 +10,6 @@ import json
 import math
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 
 import runs
@@ -20,13 +17,11 @@ import compare
 import h5py
 import numpy as np
 from program import Tap
-from scaled import scaled
-from validate import comparison, ratios, sides, tables, views
-from validate.record import read_record
+from validate import comparison, formulas, ratios, sides, tables, views
+from validate.record import read_case
 
-UNITS = os.environ.get("XGSW_UNITS", os.path.join(runs.TOP, os.environ.get("BUILD", "build/mpicc"), "units"))
-SCRIPT = os.path.join(runs.TOP, "validation", "validate.py")
-DRAWS = 2000
+VALIDATE = runs.script("validate")
+DRAWS = 1000
 FACTS = dict.fromkeys((*sides.OF_CASE, "hosts", "program", *sides.WHERE), "one")
 NUMBER = itertools.count()
 
@@ -127,12 +122,51 @@ def coverage(tap):
     tap.ok(slower >= 0.95, f"a ratio of 0.90 at 1 %: {slower:.1%} SLOWER")
 
 
+def scale_case(group, factor):
+    """Scales times by their units. Recomputes the numbers that follow from a peak, and the numbers of days."""
+    def visit(_, item):
+        units = item.attrs.get("units", b"-") if isinstance(item, h5py.Dataset) else b"-"
+        power = {b"s": 1, b"d": 1}.get(units.encode() if isinstance(units, str) else units, 0)
+        power = power or -str(units).rstrip("'").endswith("/s")
+        if power:
+            item[...] = item[...] * factor**power
+
+    group.visititems(visit)
+    case = read_case(group.name[1:], group)
+    if case.ran and len(case.measured):
+        for name, value in vars(formulas.speed(case.settings, case["results/device"], case.measured)).items():
+            group["results/" + name][...] = value
+
+
+def keep(file, numbers):
+    """Removes all other cases; the rest are numbered from 1."""
+    for name in [name for name in file if name.startswith("case_") and int(name[5:]) not in numbers]:
+        del file[name]
+    kept = [name for name in file if name.startswith("case_")]
+    for number, name in enumerate(kept, 1):
+        file.move(name, f"case_{number:04d}")
+        file[f"case_{number:04d}"].attrs["case"] = number
+    verdicts = [file[name].attrs["verdict"] for name in file if name.startswith("case_")]
+    for word in ("passed", "failed", "skipped", "interrupted"):
+        count = sum(str(verdict).strip("b'").lower() == word for verdict in verdicts)
+        if word in file.attrs:
+            file.attrs[word] = count
+    file.attrs["cases_planned"] = len(kept)
+
+
+def scaled(old, new, factor, numbers):
+    """Writes a copy in which these cases take this factor longer. The copy is sound if the old record is sound."""
+    shutil.copy(old, new)
+    with h5py.File(new, "r+") as file:
+        keep(file, numbers)
+        for name in [name for name in file if name.startswith("case_")]:
+            scale_case(file[name], factor)
+    return new
+
+
 def run(*arguments):
     """Returns compare.py's status and output."""
-    sys.argv, out = ["compare.py", *arguments], io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-        status = compare.main()
-    return status, out.getvalue()
+    return runs.call(compare, *arguments)
 
 
 # Arguments after the folder base, the expected status, and the expected output.
@@ -144,7 +178,6 @@ SIDES = (
     (["spoilt.h5"], 3, "spoilt: 1 of 1 contradicts itself: mean_seconds is 0.01"),
     (["other.h5"], 3, "other work: global_batch 8, other 4"),
     (["other.h5"], 3, "Differs: no case in common\nLeft out: 1 of the cases"),
-    (["spoilt.h5"], 3, "Differs: processor AMD EPYC -> Other\n"),
     (["same", "--markdown"], 0, "| llama3.1-8b fp8 full | 1.000 | "),
     (["empty"], 2, "it has no records (*.h5)"), (["none.h5"], 2, "none.h5 cannot be used"),
     (["twice"], 2, "is a copy of"),
@@ -161,12 +194,14 @@ def records(tap, sample):
         scaled(sample, path + ".h5", factor, cases)
     shutil.copy("twice/0.h5", "twice/1.h5")
     os.mkdir("empty")
-    check = subprocess.run([SCRIPT, "far/1.h5"], capture_output=True, text=True, check=False)
-    tap.ok("PASSED: 2 cases recomputed, 2 of them VALID" in check.stdout, "a record with other speeds is sound", check)
+    found = runs.call(VALIDATE, "far/1.h5")[1]
+    tap.ok("PASSED: 2 cases recomputed, 2 of them VALID" in found, "a record with other speeds is sound", found)
     with h5py.File("spoilt.h5", "r+") as file:
         file["case_0001/results/mean_seconds"][...] = 0.01
         file["provenance/processor"][...] = b"Other"
-    for arguments, status, said in SIDES:
+    processor = runs.read_once(sample).provenance["processor"]
+    differs = ["spoilt.h5"], 3, f"Differs: processor {processor} -> Other\n"
+    for arguments, status, said in (*SIDES, differs):
         found = run("base", *arguments)
         tap.ok(found[0] == status and said in found[1], f"status {status}: {said}", found)
     tap.ok("other: 1 of 1 NOT VALID: check off\n" in run("other.h5", "other.h5")[1], "a rule is named once")
@@ -186,10 +221,10 @@ def files(tap):
 def spreadsheets(tap, sample):
     found = {}
     for name in tables.TABLES:
-        text = subprocess.run([SCRIPT, sample, "--csv", name], capture_output=True, text=True, check=True).stdout
+        text = runs.call(VALIDATE, sample, "--csv", name)[1]
         found[name] = list(csv.DictReader(io.StringIO(text)))
     column = lambda table, name: [float(row[name]) for row in found[table] if row[name]]
-    cases = [case for case in read_record(sample).cases if case.ran]
+    cases = [case for case in runs.read_once(sample).cases if case.ran]
     spent = [case["ranks/rank_seconds"][case.settings["warmup"]:].sum(axis=0) for case in cases]
     forward, shard = (np.concatenate([case["rank_sums/" + table][:, column] for case in cases]).tolist()
                       for table, column in (("phase_seconds", 2), ("transfer_bytes", 3)))
@@ -212,7 +247,7 @@ def launches(count, ranks):
     for number in range(10 * count):
         place.run(ranks)
         path = place.file("gsw.h5")
-        if read_record(path).cases[0].settings["validity"] == "VALID":
+        if runs.read_record(path).cases[0].settings["validity"] == "VALID":
             os.rename(path, place.file(f"launch-{number}.h5"))
         else:
             os.remove(path)
@@ -222,26 +257,27 @@ def launches(count, ranks):
 
 
 def real(tap):
-    whole, half = launches(5, 2), launches(3, 1)
-    for other, statuses, said in ((whole, (0, 4), "geometric mean 1.000, by the mean 1.000"),
-                                  (half, (1,), "ranks 2 -> 1")):
-        found = run(whole.path, other.path)
-        tap.ok(found[0] in statuses and said in found[1], f"{said}: status {found[0]}", found[1])
-        tap.say(found[1].strip().replace("\n", "\n# "))
-    whole.close()
-    half.close()
+    with launches(5, 2) as whole, launches(3, 1) as half:
+        for other, statuses, said in ((whole, (0, 4), "geometric mean 1.000, by the mean 1.000"),
+                                      (half, (1,), "ranks 2 -> 1")):
+            if len(whole.names(".h5")) < 5 or len(half.names(".h5")) < 3:
+                tap.ok(True, f"{said} # SKIP other programs disturb 9 of 10 launches")
+                continue
+            found = run(whole.path, other.path)
+            tap.ok(found[0] in statuses and said in found[1], f"{said}: status {found[0]}", found[1])
+            tap.say(found[1].strip().replace("\n", "\n# "))
 
 
 def main():
     tap = Tap()
+    sides.read_record = VALIDATE.read_record = runs.read_once
     if runs.LONG:
         real(tap)
         tap.done()
     for part in (words, history, coverage):
         part(tap)
     with tempfile.TemporaryDirectory() as folder:
-        sample = os.path.join(folder, "sample.h5")
-        subprocess.run([os.path.join(UNITS, "record_file"), "--sample", sample], check=True)
+        sample = runs.write_sample(os.path.join(folder, "sample.h5"))
         os.chdir(folder)
         records(tap, sample)
         files(tap)

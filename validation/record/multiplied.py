@@ -127,7 +127,7 @@ def multiply(source, target, ranks, cases, slow_rank, slow_node):
     random, small, began = np.random.default_rng(1), read_record(source), 0.0
     put_provenance(small.provenance, ranks)
     with h5py.File(source, "r") as old, h5py.File(target, "w") as file:
-        file.attrs.update({**old.attrs, "cases_planned": cases, "passed": cases, "failed": 0})
+        file.attrs.update({**old.attrs, "cases_planned": cases, "passed": cases, "failed": 0, "skipped": 0})
         write(file.create_group("provenance"), small.provenance, {}, old["provenance"])
         for number in range(1, cases + 1):
             case = read_record(source).cases[0]

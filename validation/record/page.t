@@ -7,10 +7,9 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import warnings
 
-from runs import LONG, SHAPE, TOP, Place, Tap
+from runs import LONG, Tap, call, read_record, shared
 
 import h5py
 import multiplied
@@ -18,20 +17,16 @@ import numpy as np
 import page    # validation/page.py
 from validate.html import NARROW, number, scaled, seconds
 from validate.page.shown import Run
-from validate.record import read_record
 
-DECK = ("Page <script>alert(1)</script>\nof a test\n" + SHAPE.format(64).replace("tensor = 1\n", "tensor = 1 2\n")
-        .replace("check = off", "check = full") + "steps = 12\n[llama3.1-8b]\n")
-SCRIPT = os.path.join(TOP, "validation", "page.py")
 FOREIGN = re.compile(r"<script|<link|<iframe|\bsrc\s*=|https?:|url\((?!#)|@import", re.IGNORECASE)
 
 
 def write(*arguments):
     """Returns status and output of page.py, and the page that it names."""
-    done = subprocess.run([SCRIPT, *arguments], capture_output=True, text=True, check=False)
-    name = done.stdout.split(": ")[0]
+    status, said = call(page, *arguments)
+    name = said.split(": ")[0]
     text = open(name, encoding="utf-8").read() if os.path.exists(name) else ""
-    return done.returncode, done.stdout + done.stderr, text
+    return status, said, text
 
 
 def words(text):
@@ -47,14 +42,18 @@ def is_number(text, value):
 
 def check_numbers(tap, record, text):
     rows = re.findall(r"<tr><td><a href=.*?</tr>", text, re.DOTALL)
-    for case, row in zip(record.cases, rows):
+    cases, compared = {str(case.settings["case"]): case for case in record.cases if case.ran}, 0
+    for row in rows:
         cells = [words(cell).strip() for cell in re.split("<td[^>]*>", row)]
-        numbers = "mean_seconds", "tokens_per_second_per_gpu"
-        found = [any(is_number(cell, case["results/" + name]) for cell in cells) for name in numbers]
-        found.append(any(is_number(cell, case["check_model/residual"]) for cell in cells))
+        numbers = "results/mean_seconds", "results/tokens_per_second_per_gpu", "check_model/residual"
+        if cells[1] not in cases:    # several repeats, or a skipped case
+            continue
+        case, compared = cases[cells[1]], compared + 1
+        found = [any(is_number(cell, case[name]) for cell in cells) for name in numbers]
         tap.ok(all(found), f"{case.name}: step, speed and residual are the record's", f"{found} {cells}")
-    tap.ok(len(rows) == len(record.cases) and "script-src" not in text and "default-src 'none'" in text
-           and not FOREIGN.search(text) and "Page <script>alert(1)</script> of a test" in words(text),
+    tap.ok(len(rows) == 5 and compared == 3 and "script-src" not in text
+           and "default-src 'none'" in text and not FOREIGN.search(text)
+           and "Page <script>alert(1)</script> of a test" in words(text),
            "it loads nothing and runs nothing; a title with a script is text", FOREIGN.findall(text))
 
 
@@ -90,7 +89,9 @@ WORDS = (("NOTHING TRAINED", (skip,)), ("VALID", ()), ("NOT VALID", (set_last(va
 
 def word_in_box(path, changes, contradictions):
     record = read_record(path)
-    for change in (set_all(verdict="PASSED", validity="VALID"), *changes):
+    record.cases = [case for case in record.cases if case.ran]
+    record.root["cases_planned"] = len(record.cases)
+    for change in (set_all(verdict="PASSED", validity="VALID", acceptance=""), *changes):
         change(record)
     run = Run(record, contradictions, {case.name: [] for case in record.cases}, "gsw.h5", path, "0" * 64,
               page.Cleaner(False))
@@ -162,9 +163,8 @@ def check_many(tap, place, path):
 
 def check_chromium(tap, place, path):
     program = shutil.which("chromium")
-    if not program or not LONG:
-        tap.ok(True, f"Chromium draws and prints it # SKIP {'it is marked long' if program else 'no chromium here'}")
-        return
+    if not program:
+        return tap.ok(True, "Chromium draws and prints it # SKIP no chromium here")
     # Chromium must run scripts, because it takes the picture by one. The page's policy (CSP) forbids its own scripts.
     for how in ("--screenshot --window-size=1200,3000", "--screenshot --window-size=400,3000", "--print-to-pdf"):
         out = place.file("drawn.png" if "shot" in how else "drawn.pdf")
@@ -177,21 +177,20 @@ def check_chromium(tap, place, path):
 
 def main():
     warnings.simplefilter("ignore", RuntimeWarning)
-    tap, place = Tap(), Place(DECK)
-    status, _, errors = place.run(2)
-    tap.ok(status == 0, "a run of two cases", errors)
+    tap, place = Tap(), shared("host")
     path = place.file("gsw.h5")
     status, said, text = write(path)
-    tap.ok(status == 0, "its page is written", said)
+    tap.ok(status == 0, "a page is written", said)
     check_numbers(tap, read_record(path), text)
     check_words(tap, path)
     check_spoilt(tap, place, path)
     check_recovered(tap, path)
     check_rounding(tap)
-    check_chromium(tap, place, check_many(tap, place, path))
+    many = check_many(tap, place, path)
+    if LONG:
+        check_chromium(tap, place, many)
     place.close()
     tap.done()
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+main()

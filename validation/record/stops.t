@@ -5,13 +5,12 @@ asked. The long test tries each way 100 times."""
 import os
 import re
 import signal
-import subprocess
 import time
 
-from runs import LONG, SHAPE, TOP, Place, Tap, lost, printed_steps, ranks_of, recorded_steps
+from runs import HANGS, LONG, SHAPE, Place, Tap, call, lost, printed_steps, ranks_of, recorded_steps, script
 
 DECK = "a test\nof stops\n" + SHAPE.format(128) + "[llama3.1-8b]\nsteps = 5000\n[llama3.1-70b]\nsteps = 10\n"
-VALIDATE = os.path.join(TOP, "validation", "validate.py")
+VALIDATE = script("validate")
 INTERRUPTED = re.compile(r"^INTERRUPTED after (\d+) of 5000 steps: (\w+)$", re.MULTILINE)
 
 
@@ -44,21 +43,18 @@ def alive(processes):
 
 
 def left(processes):
-    """Returns the processes that still live a second after the end."""
-    for _ in range(100):
-        if not alive(processes):
-            break
+    """Waits for processes to end, because mpirun may end before them. Returns those that do not."""
+    end = time.monotonic() + 60
+    while alive(processes) and time.monotonic() < end:
         time.sleep(0.01)
     return alive(processes)
 
 
 def validate(place):
     """Compares the record with an output that ends where a kill between record and result line would cut it."""
-    with open(place.file("cut"), "w", encoding="utf-8") as file:
-        file.write(place.text("out").split("XGSW_RESULT")[0])
-    done = subprocess.run([VALIDATE, place.file("gsw.h5"), "--log", file.name], capture_output=True, text=True,
-                          check=False)
-    return done.returncode, done.stdout.strip().splitlines()[-1:]
+    status, text = call(VALIDATE, place.file("gsw.h5"), "--log", place.write(
+        "cut", place.text("out").split("XGSW_RESULT")[0]))
+    return status, text.strip().splitlines()[-1]
 
 
 def stop(way):
@@ -69,7 +65,7 @@ def stop(way):
     place.wait_for(" global_step: 20 ", run)
     processes = ranks_of(run) if ranks else []
     ask(run, number)
-    status, text = run.wait(timeout=60), place.text("out")
+    status, text = run.wait(timeout=HANGS), place.text("out")
     wrong = [f"rank {process} is left" for process in left(processes)] + list(lost(place, text))
     said = INTERRUPTED.search(text)
     if gracefully:
@@ -80,7 +76,7 @@ def stop(way):
         ends = text.strip().splitlines()[-1]
         wrong += [f"it ends with {ends}"] * (not ends.startswith("INTERRUPTED: case 1: "))
         code, words = validate(place)
-        wrong += [f"validate.py: {code} {words}"] * (code != 75 or "INCOMPLETE: case 1 was interrupted" not in words[0])
+        wrong += [f"validate.py: {code} {words}"] * (code != 75 or "INCOMPLETE: case 1 was interrupted" not in words)
         wrong += ["a journal is left"] * (place.names(".journal") != [])
     else:
         wrong += [f"status {status}"] * (status == 0)
@@ -90,20 +86,19 @@ def stop(way):
 
 
 def limits(tap):
-    """Tests time_limit and the launcher's limit, some seconds away, and a limit that passed before the first case."""
-    for name, deck in (("time_limit", DECK.replace("check = off", "check = off\ntime_limit = 2")),
-                       ("the end of the job", DECK)):
-        place = Place(deck)
-        more = {"SLURM_JOB_END_TIME": str(int(time.time()) + 4)} if deck == DECK else {}
-        status, text, _ = place.run(0, **more)
-        tap.ok(status == 75 and re.search(f"^INTERRUPTED after .*: {name}$", text, re.MULTILINE)
-               and validate(place)[0] == 75, f"a run stops at {name}", text[-600:])
-        place.close()
-    place = Place(DECK)
-    status, text, _ = place.run(0, SLURM_JOB_END_TIME="1000")
-    tap.ok(status == 75 and "SKIPPED: the run stopped before it: the end of the job" in text
-           and not place.names(".h5"), "after the end of the job no case begins", text[-600:])
-    place.close()
+    """Tests the launcher's limit, some seconds away, and one that passed before the first case. The shared run stopped
+    has a time_limit."""
+    for seconds in (3, 15, 75):    # the later ones for a busy machine
+        with Place(DECK) as place:
+            status, text, _ = place.run(0, SLURM_JOB_END_TIME=str(int(time.time()) + seconds))
+            if "INTERRUPTED after" in text:
+                break
+    tap.ok(status == 75 and re.search("^INTERRUPTED after .*: the end of the job$", text, re.MULTILINE),
+           "a run stops at the end of the job", text[-600:])
+    with Place(DECK) as place:
+        status, text, _ = place.run(0, SLURM_JOB_END_TIME="1000")
+        tap.ok(status == 75 and "SKIPPED: the run stopped before it: the end of the job" in text
+               and not place.names(".h5"), "after the end of the job no case begins", text[-600:])
 
 
 # Description, ranks, keys of the deck, and the output at which to stop. Before the first timed step there are no times,
@@ -116,21 +111,22 @@ EARLY = (("in the check before the steps", 2, {"check": "model", "steps": "5000"
 def stop_early(ranks, keys, words):
     """Returns the status, validate.py's status and output, and the output of the run."""
     body = "".join(f"{key} = {value}\n" for key, value in keys.items())
-    place = Place("a test\nof stops\n" + SHAPE.format(64).replace("check = off\n", "") + body + "[llama3.1-8b]\n")
-    run = place.start(ranks)
-    place.wait_for(words, run)
-    to_ranks(slice(0, 1))(run, signal.SIGTERM) if ranks else to_launcher(run, signal.SIGTERM)
-    status = run.wait(timeout=120)
-    done = subprocess.run([VALIDATE, place.file("gsw.h5")], capture_output=True, text=True, check=False)
-    text = place.text("out")[-600:] + place.text("err")[-600:]
-    place.close()
-    return status, done.returncode, done.stdout + done.stderr, text
+    shape = SHAPE.format(64).replace("check = off\n", "")
+    with Place(f"a test\nof stops\n{shape}{body}[llama3.1-8b]\n") as place:
+        run = place.start(ranks)
+        place.wait_for(words, run)
+        to_ranks(slice(0, 1))(run, signal.SIGTERM) if ranks else to_launcher(run, signal.SIGTERM)
+        status = run.wait(timeout=HANGS)
+        return status, *call(VALIDATE, place.file("gsw.h5")), place.text("out")[-600:] + place.text("err")[-600:]
 
 
 def early(tap):
     for name, ranks, keys, words in EARLY:
-        status, code, said, text = stop_early(ranks, keys, words)
         timed = "0 of" if keys["check"] != "full" else ""
+        for _ in range(10):    # on a busy machine the signal may come after the check
+            status, code, said, text = stop_early(ranks, keys, words)
+            if f" after {timed}" in said:
+                break
         tap.ok(status == code == 75 and f"\nINCOMPLETE: case 1 was interrupted after {timed}" in said,
                f"SIGTERM {name}: validate.py finds nothing", f"status {status}, {code}\n{said}{text}")
 
