@@ -1,0 +1,445 @@
+/* What every layout promises: each way to divide the ranks is drawn once (layouts.h) and trained, with proof of access
+ * lists or without, and held to the properties of a table below. The keys that change no bit (recompute mask, sharding,
+ * overlap, schedule, stages and chunks, deferral of the head's weight gradient, execution order, checks of the machine,
+ * and with one microbatch shard ranks in place of data ranks) are then drawn anew and trained in hostile order. Other
+ * degrees of data, context or tensor parallelism, and of strips, add in another order and are not compared.
+ * The day rotates families and precisions over the layouts; `long` trains each layout in every family and precision.
+ * XGSW_TEST_SEED sets the day, XGSW_TEST_LAYOUT=NUMBER trains only this one. On GPUs and their emulator (EMULATOR_SEED)
+ * the reference is one rank of the host, too. */
+#include "layouts.h"
+#include "agreement.h"
+#include "left_out.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+enum { STEPS = 4, PAPER_STEPS = 3, LEFT_OUT_AT = 1, SPANS = 1 << 15, MOST_RANKS = 8, MOST_TESTS = 2048 };
+
+void emulator_seed(unsigned long long seed) __attribute__((weak)); /* linked with the emulator only */
+
+/* ---- transfers that run during computing ---- */
+
+/* Kinds of overlap: a transfer whose span encloses an operation. The host polls a transfer after every operation, so it
+ * was in flight during that operation. If computing had to wait for the transfer at once, its span could never enclose
+ * an operation, whatever the timing. */
+typedef enum {
+    TENSOR, /* a transfer of a layer around a product of that layer */
+    REDUCED,
+    GATHERED, /* a bucket reduced around backward; gathered around anything */
+    FORWARD_IN,
+    FORWARD_OUT,
+    BACKWARD_IN,
+    BACKWARD_OUT, /* between stages, around computing of another microbatch */
+    KEYS_FORWARD,
+    KEYS_BACKWARD,
+    KEY_GRADIENTS,  /* of their layer: around attention; around products of backward; around attention backward */
+    WEIGHTS_BEHIND, /* no transfer: a weight gradient ran after an operation submitted later */
+    PLACES
+} overlap_place;
+static const char *const place_names[PLACES] = {
+    "tensor",       "gradients", "weights",          "forward in",        "forward out",     "backward in",
+    "backward out", "keys",      "keys in backward", "gradients of keys", "weight gradients"
+};
+/* Numbers of operations, and the waits of each rank in the last step. */
+typedef struct {
+    double of[PLACES], waits[MOST_RANKS];
+} seen;
+
+/* Returns the place of a transfer of the context queue. */
+static overlap_place key_place(const span *x, const span *k)
+{
+    bool gathers = x->kind == OP_ALL_GATHER;
+    if (gathers && k->kind == OP_ATTENTION_FORWARD && k->origin.phase == x->origin.phase) return KEYS_FORWARD;
+    if (gathers && k->kind == OP_MATMUL && x->origin.phase == PHASE_BACKWARD) return KEYS_BACKWARD;
+    return !gathers && k->kind == OP_ATTENTION_BACKWARD ? KEY_GRADIENTS : PLACES;
+}
+
+static bool is_pass(phase p)
+{
+    return p == PHASE_BATCH || p == PHASE_FORWARD || p == PHASE_BACKWARD || p == PHASE_RECOMPUTE;
+}
+
+/* Returns the place of transfer x, which encloses operation k of the compute queue; PLACES if none. */
+static overlap_place place_of(const trainer *t, const span *x, const span *k)
+{
+    queue *of = machine_queue_at(t->machine, x->queue);
+    bool layer = k->origin.layer == x->origin.layer && k->origin.microbatch == x->origin.microbatch &&
+                 k->origin.step == x->origin.step;
+    if (of == t->queues.tensor && k->kind == OP_MATMUL && layer) return TENSOR;
+    if (of == t->queues.gradient && x->kind == OP_ALL_GATHER) return GATHERED;
+    if (of == t->queues.gradient && x->origin.phase == PHASE_GRADIENT && k->origin.phase == PHASE_BACKWARD)
+        return REDUCED;
+    if (of == t->queues.context && layer) return key_place(x, k);
+    for (int i = 0; i < LINKS; i++)
+        if (of == t->queues.link[i] && is_pass(k->origin.phase) && k->origin.microbatch != x->origin.microbatch)
+            return FORWARD_IN + (overlap_place)i;
+    return PLACES;
+}
+
+/* Returns whether a gate-up weight gradient ran after the norm's backward, which was submitted later. */
+static bool is_behind(const span *weight, const span *k)
+{
+    const origin *w = &weight->origin, *o = &k->origin;
+    return w->name && o->name && !strcmp(w->name, "gate_up_gradient") && !strcmp(o->name, "d_mlp_norm") &&
+           o->step == w->step && o->microbatch == w->microbatch && o->layer == w->layer && k->end <= weight->begin;
+}
+
+/* Counts the operations during transfers in the last two steps. */
+static void examine(const trainer *t, void *result)
+{
+    seen *n = result;
+    int64_t count;
+    const span *s = machine_spans(t->machine, &count);
+    n->waits[world_rank()] = (double)machine_waits(t->machine);
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t k = 0; s[i].origin.step >= t->steps - 2 && k < count; k++) {
+            if (!op_is_transfer(s[i].kind)) n->of[WEIGHTS_BEHIND] += is_behind(&s[i], &s[k]);
+            else if (s[i].begin < s[k].begin && s[k].end < s[i].end &&
+                     machine_queue_at(t->machine, s[k].queue) == t->queues.compute) {
+                overlap_place at = place_of(t, &s[i], &s[k]);
+                if (at != PLACES) n->of[at] += 1.0;
+            }
+        }
+}
+
+/* ---- one layout ---- */
+
+/* given, run: as drawn. varied, again: with other keys that change no bit, in hostile order. one: trained with the
+ * choices and the scales of `run`, in the same precision and, if that is not FP32, in FP32. */
+typedef struct {
+    source draws;
+    layout given, varied;
+    bench_case c, other;
+    trained run, again, one[2];
+    seen seen, seen_again;
+    int references;
+} lesson;
+
+static void train(trained *x, const bench_case *c, training how, seen *n)
+{
+    *n = (seen){ { 0 } };
+    how.steps = tests_cuda() && c->precision == PRECISION_FP32 ? 2 : STEPS; /* the emulated GPU is slow */
+    how.spans = tests_cuda() ? 0 : SPANS;
+    how.examine = examine;
+    how.result = n;
+    if (emulator_seed) emulator_seed(how.order_seed * 64ull + (unsigned)world_rank());
+    train_case(x, c, &how);
+    world_sum(n->of, PLACES + MOST_RANKS);
+}
+
+/* Trains both references at the same time, on different ranks. The capacity that drops nothing changes only the order
+ * of sums over rows: the reference has none. */
+static void train_references(lesson *l)
+{
+    following f[2];
+    l->references = l->c.precision == PRECISION_FP32 ? 1 : 2;
+    for (int i = 0; i < l->references; i++) {
+        bench_case alone = alone_of(&l->c, i == 1);
+        if (has_experts(&l->given) && strcmp(l->given.capacity, "3") == 0) alone.capacity = 0.0;
+        begin_following(&f[i], &l->one[i], &alone, &l->run, i % world_ranks());
+    }
+    for (int i = 0; i < l->references; i++) end_training(&l->one[i], &f[i].t, &f[i].m, &f[i].how);
+}
+
+/* ---- properties ---- */
+
+/* Returns whether the norm is that of the gradients, which do not depend on the ranks that hold them. */
+static bool norm_is_exact(const trained *x)
+{
+    double whole = 0.0, units = 0.0;
+    for (int64_t k = 0; k < x->base[x->rows]; k++) {
+        double square = x->gradient[k] * x->gradient[k], high = floor(ldexp(square, 40));
+        whole += high;
+        units += nearbyint(ldexp(ldexp(square, 40) - high, 40));
+    }
+    double exact = sqrt(ldexp(whole, -40) + ldexp(units, -80));
+    if (fabs(x->norm[0] / exact - 1.0) < 1e-15) return true;
+    if (world_rank() == 0) printf("# norm %.17g, from the gradients %.17g\n", x->norm[0], exact);
+    return false;
+}
+
+/* No hazard; gathered weights equal the owners', also after other scales were given; no loss is omitted; norm. */
+static bool is_sound(const lesson *l)
+{
+    const trained *both[] = { &l->run, &l->again };
+    bool sound = true;
+    for (int i = 0; i < 2; i++) {
+        const trained *x = both[i];
+        if (x->hazard[0]) fprintf(stderr, "# rank %d: %s\n", world_rank(), x->hazard);
+        sound = sound && x->hazards == 0.0 && x->whole_weight_errors == 0.0 && losses_are_positive(x);
+    }
+    return sound && (tests_cuda() || norm_is_exact(&l->run));
+}
+
+static bool agrees(const lesson *l)
+{
+    bool within = true;
+    for (int i = 0; i < l->references; i++) {
+        spread s = spread_of(&l->run, &l->one[i]);
+        within = spread_holds(&l->c, &l->one[i], &s, i == 1) && within;
+        for (int64_t step = 0; step < l->run.steps; step++)
+            within = within && l->run.dropped[step] == l->one[i].dropped[step];
+    }
+    return within;
+}
+
+static bool has_same_bits(const lesson *l)
+{
+    char keys[TRAINED_DECK];
+    int64_t count = trained_differences(&l->run, &l->again);
+    if (count && world_rank() == 0)
+        printf("# %lld numbers differ from %s\n", (long long)count, layout_line(keys, &l->varied));
+    return count == 0;
+}
+
+/* Power-of-two scales of the first step may differ by a factor of two if the reference's largest / amax is this near a
+ * power of two. An exact scale may differ as far as an element of a BF16 gradient: 2e-2 (bench/check/check_limits.c).
+ * With data, shard and pipeline ranks alone there is no difference. */
+static bool scales_follow(const lesson *l)
+{
+    const bench_case *c = &l->c;
+    double distance = l->one[0].first_distance;
+    bool same_sums = l->given.of.tensor * l->given.of.context * l->given.microbatch == 1;
+    double limit = same_sums ? 0.0 : c->model.experts ? routed_alone : c->fp8_scale == FP8_EXACT ? 0x1p-5 : 0x1p-6;
+    if (!(distance <= limit) && world_rank() == 0) printf("# the first scales differ by %.1e\n", distance);
+    return c->precision != PRECISION_FP8 || distance <= limit;
+}
+
+/* Operations during transfers, of layouts with overlap; and the layouts that had some. */
+static double beside[PLACES], layouts_beside[PLACES];
+
+/* Without overlap no transfer runs during computing, but a send delays nobody; and a weight gradient runs late only on
+ * its own queue. */
+static bool overlaps_if_asked(const lesson *l)
+{
+    const seen *both[] = { &l->seen, &l->seen_again };
+    const layout *of[] = { &l->given, &l->varied };
+    bool right = true;
+    for (int i = 0; i < 2; i++)
+        for (int p = 0; p < PLACES; p++) {
+            const char *key = p == WEIGHTS_BEHIND ? of[i]->weights : of[i]->overlap;
+            bool on = strcmp(key, "on") == 0 || p == FORWARD_OUT || p == BACKWARD_OUT;
+            if (on) beside[p] += both[i]->of[p], layouts_beside[p] += both[i]->of[p] > 0.0;
+            else if (both[i]->of[p] > 0.0) {
+                right = false;
+                if (world_rank() == 0)
+                    printf("# %s: %.0f operations beside transfers\n", place_names[p], both[i]->of[p]);
+            }
+        }
+    return right;
+}
+
+/* ---- waits ---- */
+
+enum { MOST_LEFT_OUT = 8192 };
+/* Waits, each to be left out alone, and the hazards that the checker then reports on paper. */
+typedef struct {
+    int64_t count;
+    place of[MOST_LEFT_OUT];
+    double hazards[MOST_LEFT_OUT];
+} left_out;
+
+/* Leaves out every `stride`th wait of every rank. Divides the waits among the ranks. Collective. */
+static void leave_out(const lesson *l, int stride, left_out *n)
+{
+    n->count = 0;
+    for (int rank = 0; rank < ranks_of(l->given.of); rank++)
+        for (int64_t i = ((int64_t)l->draws.number + rank) % stride; i < (int64_t)l->seen.waits[rank]; i += stride)
+            if (n->count < MOST_LEFT_OUT) n->of[n->count++] = (place){ rank, LEFT_OUT_AT, i };
+    memset(n->hazards, 0, sizeof n->hazards);
+    for (int64_t i = world_rank(); i < n->count; i += world_ranks())
+        n->hazards[i] = (double)on_paper(&l->c, PAPER_STEPS, n->of[i]).hazards.count;
+    world_sum(n->hazards, n->count);
+}
+
+/* Returns whether a run in hostile order has the bits of l->run and no hazard if this rank leaves out its wait `own`
+ * (-1: none). Collective. */
+static bool same_bits_without(const lesson *l, int64_t own, uint32_t seed)
+{
+    trained got;
+    train_case(&got, &l->c,
+               &(training){ .steps = l->run.steps,
+                            .hostile = true,
+                            .order_seed = seed,
+                            .drop_step = LEFT_OUT_AT,
+                            .drop_wait = own + 1 });
+    bool same = got.hazards == 0.0 && trained_differences(&got, &l->run) == 0;
+    trained_close(&got);
+    return same;
+}
+
+static bool is_redundant(const lesson *l, int64_t own)
+{
+    bool same = true;
+    for (uint32_t seed = 1; seed <= (test_is_long() ? 3 : 1); seed++) same = same && same_bits_without(l, own, seed);
+    return same;
+}
+
+/* Returns this rank's wait number k without a hazard, or -1. */
+static int64_t unnamed_wait(const left_out *n, int64_t k)
+{
+    for (int64_t i = 0; i < n->count; i++)
+        if (n->of[i].rank == world_rank() && n->hazards[i] == 0.0 && k-- == 0) return n->of[i].index;
+    return -1;
+}
+
+static bool all_are_redundant(const lesson *l, const left_out *n)
+{
+    bool redundant = true;
+    for (int64_t i = 0; i < n->count; i++) {
+        place p = n->of[i];
+        if (n->hazards[i] > 0.0 || is_redundant(l, world_rank() == p.rank ? p.index : -1)) continue;
+        redundant = false;
+        if (world_rank() == 0)
+            printf("# needed, and no hazard names it: wait %lld of rank %d, before %s\n", (long long)p.index, p.rank,
+                   on_paper(&l->c, PAPER_STEPS, p).before);
+    }
+    return redundant;
+}
+
+/* The hazard checker names two unordered operations on the same bytes if a wait is left out, or the wait is redundant:
+ * in runs there is no hazard, and the bits are the same. (Redundant waits precede transfers and kernels whose input is
+ * older than the wait. They stay because a queue waits for everything submitted before.) Every rank leaves out one wait
+ * at once; if the bits change, each alone. A hazard found on paper is also found in a run. */
+static bool waits_are_needed(const lesson *l)
+{
+    static left_out n;
+    int64_t named = 0;
+    bool right = true, more = true;
+    leave_out(l, test_is_long() && l->draws.number % 8 == 0 ? 1 : 16, &n);
+    for (int64_t k = 0; more; k++) {
+        int64_t own = unnamed_wait(&n, k);
+        more = !world_all(own < 0);
+        if (more && !is_redundant(l, own)) more = false, right = all_are_redundant(l, &n);
+    }
+    for (int64_t i = 0; i < n.count; i++)
+        if (n.hazards[i] > 0.0 && named++ == 0 &&
+            same_bits_without(l, world_rank() == n.of[i].rank ? n.of[i].index : -1, 1))
+            right = false;
+    if (world_rank() == 0)
+        printf("#   of %lld waits left out, the hazard checker names %lld\n", (long long)n.count, (long long)named);
+    return right && named > 0;
+}
+
+/* ---- tests of layouts ---- */
+
+/* Properties, and of how many layouts one is held to it in a short test. computes: on the emulated GPU only with
+ * `long`. */
+static const struct {
+    const char *name;
+    bool (*holds)(const lesson *l);
+    uint32_t every;
+    bool on_gpu;
+} properties[] = {
+    { "sound", is_sound, 1, true },
+    { "agrees with one rank", agrees, 1, true },
+    { "other keys and orders give the same bits", has_same_bits, 1, true },
+    { "FP8 scales follow the rule", scales_follow, 1, true },
+    { "transfers run during computing if overlap = on", overlaps_if_asked, 1, false },
+    { "no wait can be left out unnoticed", waits_are_needed, 5, false },
+};
+
+static bool is_due(const lesson *l, size_t i)
+{
+    if (properties[i].holds == has_same_bits && tests_cuda() && !emulator_seed) return false; /* deterministic = no */
+    if (tests_cuda() && !properties[i].on_gpu) return emulator_seed && test_is_long() && i > 4;
+    return test_is_long() || l->draws.number % properties[i].every == 0;
+}
+
+typedef struct {
+    char name[96];
+    cut of;
+    int family, precision;
+    source draws;
+} numbered;
+static numbered list[MOST_TESTS];
+
+static void open_lesson(lesson *l, const numbered *n)
+{
+    char keys[TRAINED_DECK];
+    *l = (lesson){ .draws = n->draws };
+    l->given = draw_layout(&l->draws, families[n->family], precisions[n->precision], n->of, &l->c);
+    l->varied = draw_same_bits(&l->draws, &l->given, &l->other);
+    uint32_t order = (uint32_t)draw(&l->draws, INT32_MAX) + (draw(&l->draws, 2) ? (uint32_t)world_rank() : 0);
+    bool proves = draw(&l->draws, 2);
+    if (world_rank() == 0) printf("# layout %u: %s\n", n->draws.number, layout_line(keys, &l->given));
+    fflush(stdout);
+    train(&l->run, &l->c, (training){ .prove_access = draw(&l->draws, 2) }, &l->seen);
+    train(&l->again, &l->other,
+          (training){
+              .hostile = true, .order_seed = order, .prove_access = proves, .halves_scales = l->again.tensors > 0 },
+          &l->seen_again);
+    train_references(l);
+}
+
+static void hold_layout(void **state)
+{
+    lesson l;
+    bool hold = true;
+    open_lesson(&l, *state);
+
+    for (size_t i = 0; i < sizeof properties / sizeof *properties; i++) {
+        if (!is_due(&l, i)) continue;
+        bool holds = world_all(properties[i].holds(&l));
+        if (!holds && world_rank() == 0) printf("# not so: %s\n", properties[i].name);
+        hold = hold && holds;
+    }
+    fflush(stdout);
+    trained_close(&l.run);
+    trained_close(&l.again);
+    for (int i = 0; i < l.references; i++) trained_close(&l.one[i]);
+    assert_true(hold);
+}
+
+/* Lists the layouts of this number of ranks: with `long` all families and precisions, otherwise one of each. The
+ * emulated GPU runs a quarter of the layouts, with `long` one precision of each family. */
+static int list_layouts(int count, int ranks, uint32_t seed)
+{
+    const char *only = getenv("XGSW_TEST_LAYOUT");
+    cut cuts[MOST_CUTS];
+    int all = list_cuts(cuts, ranks);
+    for (int i = 0; i < all; i++)
+        for (int k = 0; k < FAMILIES * PRECISIONS; k++) {
+            int of = k % FAMILIES, precision = k / FAMILIES;
+            bool turn = of == (i + (int)(seed % FAMILIES)) % FAMILIES,
+                 own = precision == (i + of + (int)(seed / FAMILIES % PRECISIONS)) % PRECISIONS;
+            uint32_t number = (uint32_t)((ranks * MOST_CUTS + i) * FAMILIES * PRECISIONS + k);
+            if (only ? number != (uint32_t)atol(only) : !test_is_long() && !(turn && own)) continue;
+            if (!only && tests_cuda() && (test_is_long() ? !own : (uint32_t)i % 4 != seed % 4)) continue;
+            numbered *n = &list[count++];
+            *n = (numbered){ .of = cuts[i], .family = of, .precision = precision };
+            n->draws = (source){ .seed = seed, .key = fnv1a(families[of]), .number = number };
+            snprintf(n->name, sizeof n->name, "layout %u: %s %s TP%d CP%d PP%d DP%d S%d", number, families[of],
+                     precisions[precision], n->of.tensor, n->of.context, n->of.pipeline, n->of.data, n->of.shard);
+        }
+    return count;
+}
+
+/* Asserts that every kind of overlap occurred. */
+static void transfers_ran_during_computing(void **state)
+{
+    (void)state;
+    for (int p = 0; p < PLACES; p++) {
+        if (world_rank() == 0)
+            printf("# %s: %.0f operations beside transfers, in %.0f trainings\n", place_names[p], beside[p],
+                   layouts_beside[p]);
+        assert_true(beside[p] > 0.0);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static struct CMUnitTest tests[MOST_TESTS + 1];
+    world_start(&argc, &argv);
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    uint32_t seed = seed_of_test();
+    int count = list_layouts(0, world_ranks(), seed);
+    if (world_ranks() > 2 && !tests_cuda()) count = list_layouts(count, world_ranks() - 1, seed);
+    for (int i = 0; i < count; i++)
+        tests[i] = (struct CMUnitTest){ .name = list[i].name, .test_func = hold_layout, .initial_state = &list[i] };
+    if (world_ranks() > 1 && !tests_cuda())
+        tests[count++] = (struct CMUnitTest)cmocka_unit_test(transfers_ran_during_computing);
+    int failed = _cmocka_run_group_tests("layouts", tests, (size_t)count, NULL, NULL);
+    world_stop();
+    return failed;
+}
