@@ -79,9 +79,10 @@ typedef struct {
     mesh m;
     training how;
 } following;
-static inline void begin_following(following *f, trained *one, const bench_case *alone, const trained *x, int on)
+static inline void begin_following(following *f, trained *one, const bench_case *alone, const trained *x, int64_t steps,
+                                   int on)
 {
-    f->how = (training){ .steps = x->steps,
+    f->how = (training){ .steps = steps,
                          .alone = true,
                          .alone_on = on,
                          .choices = x->choices ? x : NULL,

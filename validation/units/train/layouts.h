@@ -87,7 +87,8 @@ static inline bool is_legal(const layout *l, bench_case *c)
 {
     char text[TRAINED_DECK];
     if (ranks_of(l->of) > world_ranks()) return false;
-    if (l->microbatch * l->batch * l->of.data * l->of.shard > TRAINED_SEQUENCES) return false;
+    int samples = l->of.data * l->of.shard, most = samples > 4 ? 2 * samples : 8;
+    if (l->microbatch * l->batch * samples > (most < TRAINED_SEQUENCES ? most : TRAINED_SEQUENCES)) return false;
     if (has_experts(l) && strcmp(l->capacity, "none") && l->microbatch > 1) return false;
     write_deck(text, l);
     deck_source given = { .name = "layouts", .text = text, .length = strlen(text), .ranks = world_ranks() };
@@ -148,7 +149,7 @@ static inline layout draw_layout(source *s, const char *workload, const char *pr
     for (int i = 0; i < 100000; i++) {
         layout l = { .workload = workload, .precision = precision, .of = of };
         l.microbatch = 1 + draw(s, 3), l.batch = 1 + draw(s, 4);
-        l.expert = 1 << draw(s, 4), l.layers = 2 + 2 * draw(s, 3), l.strips = 1 << draw(s, 3);
+        l.expert = 1 << draw(s, 4), l.layers = of.pipeline > 1 ? 2 + 2 * draw(s, 3) : 2, l.strips = 1 << draw(s, 3);
         l.vocabulary = (int[]){ 509, 250, 130 }[draw(s, 3)];
         l.capacity = DRAW_WORD(s, "none", "none", "0.5", "1", "1.5", "3");
         l.gradients = DRAW_WORD(s, "fp32", "bf16");
@@ -161,13 +162,15 @@ static inline layout draw_layout(source *s, const char *workload, const char *pr
          of.data, of.shard);
 }
 
-/* Returns whether shard ranks may replace data ranks. With one microbatch the sum over the ranks is that of the step,
- * whichever rank stores it; but a microbatch's gradient travels to a shard in BF16, and may otherwise be FP32. */
+/* Returns whether shard ranks may replace data ranks. With one microbatch and one context rank the sum over the ranks
+ * is that of the step, whichever rank stores it; but a microbatch's gradient travels to a shard in BF16, and may
+ * otherwise be FP32. */
 static inline bool may_shard(const layout *l, const bench_case *c)
 {
     storage_rule kept = storage_of(c);
     bool bf16 = kept.gradient == KEPT_BF16 && kept.sharded_gradient == KEPT_BF16 && kept.embedding == KEPT_BF16;
-    return l->batch == 1 && (bf16 || c->precision == PRECISION_FP32);
+    bool one_axis = l->of.context == 1 && (l->of.data == 1 || l->of.shard == 1);
+    return l->batch == 1 && one_axis && (bf16 || c->precision == PRECISION_FP32);
 }
 
 /* Draws a layout that must give the bits of l, which is legal: other overlap; recompute, sharding, schedule, stages,
