@@ -8,105 +8,21 @@
  * the reference is one rank of the host, too. */
 #include "layouts.h"
 #include "agreement.h"
+#include "beside.h"
 #include "left_out.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
 
-enum { STEPS = 4, PAPER_STEPS = 3, LEFT_OUT_AT = 1, SPANS = 1 << 15, MOST_RANKS = 8, MOST_TESTS = 2048 };
+enum { STEPS = 4, PAPER_STEPS = 3, LEFT_OUT_AT = 1, SPANS = 1 << 15, MOST_TESTS = 2048 };
 
 void emulator_seed(unsigned long long seed) __attribute__((weak)); /* linked with the emulator only */
-
-/* ---- transfers that run during computing ---- */
-
-/* Kinds of overlap: a transfer whose span encloses an operation. The host polls a transfer after every operation, so it
- * was in flight during that operation. If computing had to wait for the transfer at once, its span could never enclose
- * an operation, whatever the timing. */
-typedef enum {
-    TENSOR, /* a transfer of a layer around a product of that layer */
-    REDUCED,
-    GATHERED, /* a bucket reduced around backward; gathered around anything */
-    FORWARD_IN,
-    FORWARD_OUT,
-    BACKWARD_IN,
-    BACKWARD_OUT, /* between stages, around computing of another microbatch */
-    KEYS_FORWARD,
-    KEYS_BACKWARD,
-    KEY_GRADIENTS,  /* of their layer: around attention; around products of backward; around attention backward */
-    WEIGHTS_BEHIND, /* no transfer: a weight gradient ran after an operation submitted later */
-    PLACES
-} overlap_place;
-static const char *const place_names[PLACES] = {
-    "tensor",       "gradients", "weights",          "forward in",        "forward out",     "backward in",
-    "backward out", "keys",      "keys in backward", "gradients of keys", "weight gradients"
-};
-/* Numbers of operations, and the waits of each rank in the last step. */
-typedef struct {
-    double of[PLACES], waits[MOST_RANKS];
-} seen;
-
-/* Returns the place of a transfer of the context queue. */
-static overlap_place key_place(const span *x, const span *k)
-{
-    bool gathers = x->kind == OP_ALL_GATHER;
-    if (gathers && k->kind == OP_ATTENTION_FORWARD && k->origin.phase == x->origin.phase) return KEYS_FORWARD;
-    if (gathers && k->kind == OP_MATMUL && x->origin.phase == PHASE_BACKWARD) return KEYS_BACKWARD;
-    return !gathers && k->kind == OP_ATTENTION_BACKWARD ? KEY_GRADIENTS : PLACES;
-}
-
-static bool is_pass(phase p)
-{
-    return p == PHASE_BATCH || p == PHASE_FORWARD || p == PHASE_BACKWARD || p == PHASE_RECOMPUTE;
-}
-
-/* Returns the place of transfer x, which encloses operation k of the compute queue; PLACES if none. */
-static overlap_place place_of(const trainer *t, const span *x, const span *k)
-{
-    queue *of = machine_queue_at(t->machine, x->queue);
-    bool layer = k->origin.layer == x->origin.layer && k->origin.microbatch == x->origin.microbatch &&
-                 k->origin.step == x->origin.step;
-    if (of == t->queues.tensor && k->kind == OP_MATMUL && layer) return TENSOR;
-    if (of == t->queues.gradient && x->kind == OP_ALL_GATHER) return GATHERED;
-    if (of == t->queues.gradient && x->origin.phase == PHASE_GRADIENT && k->origin.phase == PHASE_BACKWARD)
-        return REDUCED;
-    if (of == t->queues.context && layer) return key_place(x, k);
-    for (int i = 0; i < LINKS; i++)
-        if (of == t->queues.link[i] && is_pass(k->origin.phase) && k->origin.microbatch != x->origin.microbatch)
-            return FORWARD_IN + (overlap_place)i;
-    return PLACES;
-}
-
-/* Returns whether a gate-up weight gradient ran after the norm's backward, which was submitted later. */
-static bool is_behind(const span *weight, const span *k)
-{
-    const origin *w = &weight->origin, *o = &k->origin;
-    return w->name && o->name && !strcmp(w->name, "gate_up_gradient") && !strcmp(o->name, "d_mlp_norm") &&
-           o->step == w->step && o->microbatch == w->microbatch && o->layer == w->layer && k->end <= weight->begin;
-}
-
-/* Counts the operations during transfers in the last two steps. */
-static void examine(const trainer *t, void *result)
-{
-    seen *n = result;
-    int64_t count;
-    const span *s = machine_spans(t->machine, &count);
-    n->waits[world_rank()] = (double)machine_waits(t->machine);
-    for (int64_t i = 0; i < count; i++)
-        for (int64_t k = 0; s[i].origin.step >= t->steps - 2 && k < count; k++) {
-            if (!op_is_transfer(s[i].kind)) n->of[WEIGHTS_BEHIND] += is_behind(&s[i], &s[k]);
-            else if (s[i].begin < s[k].begin && s[k].end < s[i].end &&
-                     machine_queue_at(t->machine, s[k].queue) == t->queues.compute) {
-                overlap_place at = place_of(t, &s[i], &s[k]);
-                if (at != PLACES) n->of[at] += 1.0;
-            }
-        }
-}
 
 /* ---- one layout ---- */
 
 /* given, run: as drawn. varied, again: with other keys that change no bit, in hostile order. one: trained with the
  * choices and the scales of `run`: in the same precision; if that is not FP32, in FP32; and if `rounds`, that is, if
- * the first rounds sums as several tensor or context ranks do, the same for one step without it. */
+ * the first rounds sums as several tensor ranks do, the same for one step without it. */
 typedef struct {
     source draws;
     layout given, varied;
@@ -122,21 +38,19 @@ static void train(trained *x, const bench_case *c, training how, seen *n)
     *n = (seen){ { 0 } };
     how.steps = tests_cuda() && c->precision == PRECISION_FP32 ? 2 : STEPS; /* the emulated GPU is slow */
     how.spans = tests_cuda() ? 0 : SPANS;
-    how.examine = examine;
+    how.examine = count_beside;
     how.result = n;
     if (emulator_seed) emulator_seed(how.order_seed * 64ull + (unsigned)world_rank());
     train_case(x, c, &how);
-    world_sum(n->of, PLACES + MOST_RANKS);
+    world_sum(n->of, PLACES + BESIDE_RANKS);
 }
 
-/* Returns whether the one rank rounds otherwise if it imitates several: partial sums of tensor ranks, and gradients of
- * context ranks, if they are BF16. Experts' first FP8 scales depend on the choices of the run's calibration. */
+/* Returns whether the one rank rounds sums otherwise if it imitates several tensor ranks. Experts' first FP8 scales
+ * depend on the choices of the run's calibration. */
 static bool rounds_as_several_ranks(const lesson *l)
 {
-    const bench_case *c = &l->c;
-    bool context = l->given.of.context > 1 && storage_of(c).gradient == KEPT_BF16;
-    bool fp8_experts = c->precision == PRECISION_FP8 && c->model.experts;
-    return c->precision != PRECISION_FP32 && !fp8_experts && (l->given.of.tensor > 1 || context);
+    bool fp8_experts = l->c.precision == PRECISION_FP8 && l->c.model.experts;
+    return l->c.precision != PRECISION_FP32 && !fp8_experts && l->given.of.tensor > 1;
 }
 
 /* Trains the references at the same time, on different ranks. The capacity that drops nothing changes only the order of
@@ -217,7 +131,7 @@ static bool rounds_as_several(const lesson *l)
     if (world_rank() == 0)
         printf("#   rounds as several ranks: gradient %.1e, loss %.1e; without %.1e, %.1e\n", with, loss, without,
                plain);
-    return with < without && (l->given.of.tensor == 1 || loss < plain);
+    return with < without && loss < plain;
 }
 
 /* Power-of-two scales of the first step may differ by a factor of two if the reference's largest / amax is this near a
