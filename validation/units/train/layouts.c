@@ -42,7 +42,8 @@ static void train(trained *x, const bench_case *c, training how, seen *n)
     how.result = n;
     if (emulator_seed) emulator_seed(how.order_seed * 64ull + (unsigned)world_rank());
     train_case(x, c, &how);
-    world_sum(n->of, PLACES + BESIDE_RANKS);
+    world_sum(n->of, PLACES);
+    world_sum(n->waits, BESIDE_RANKS);
 }
 
 /* Returns whether the one rank rounds sums otherwise if it imitates several tensor ranks. Experts' first FP8 scales

@@ -20,7 +20,7 @@ typedef struct {
     const char *workload, *precision, *order, *recompute, *sharding, *overlap, *weights, *capacity, *gradients, *scale,
         *scaling;
     cut of;
-    int expert, layers, vocabulary, microbatch, batch, chunks, strips;
+    int kv_heads, sequence, expert, layers, vocabulary, microbatch, batch, chunks, strips;
     int deferral; /* of head weight gradients; not a key */
 } layout;
 
@@ -43,13 +43,22 @@ static inline int list_cuts(cut list[MOST_CUTS], int ranks)
 
 /* ---- decks ---- */
 
-/* The model grows with the tensor and context ranks, because an FP8 product needs 16 terms on each rank. The one rank
- * multiplies queries, keys and values of each imitated rank apart. */
+/* The smallest model for the ranks: an FP8 product needs 16 terms on each rank, and the one rank multiplies queries,
+ * keys and values of each imitated tensor rank apart. */
+static inline int least_kv_heads(const layout *l)
+{
+    int least = (strcmp(l->precision, "fp8") ? 1 : 2) * l->of.tensor;
+    return least > 4 ? least : 4;
+}
+static inline int least_sequence(const layout *l)
+{
+    int parts = l->of.context * (l->of.tensor > 1 ? l->strips : 1);
+    return 16 * (parts > 2 ? parts : 2);
+}
+
 static inline void write_deck(char text[TRAINED_DECK], const layout *l)
 {
-    bool fp8 = strcmp(l->precision, "fp8") == 0;
-    int parts = l->of.context * (l->of.tensor > 1 ? l->strips : 1), least = (fp8 ? 2 : 1) * l->of.tensor,
-        kv_heads = least > 4 ? least : 4, heads = 2 * kv_heads, sequence = 16 * (parts > 2 ? parts : 2);
+    int heads = 2 * l->kv_heads;
     int used = snprintf(text, TRAINED_DECK,
                         "layouts\n\n[%s]\nsize = small\ntokens = uniform\nbackend = host\ncheck = off\nwarmup = 0\n"
                         "steps = 4\nhidden = %d\nffn = %d\nheads = %d\nkv_heads = %d\nsequence = %d\nlayers = %d\n"
@@ -57,14 +66,14 @@ static inline void write_deck(char text[TRAINED_DECK], const layout *l)
                         "shard = %d\nmicrobatch = %d\nglobal_batch = %d\nchunks_per_stage = %d\nschedule = %s\n"
                         "strips = %d\nrecompute = %s\nsharding = %s\noverlap = %s\nweight_gradient_queue = %s\n"
                         "context_gradients = %s\n",
-                        l->workload, 8 * heads, 16 * heads, heads, is_gpt3(l) ? heads : kv_heads, sequence, l->layers,
-                        l->vocabulary, l->precision, l->of.tensor, l->of.context, l->of.pipeline, l->of.data,
+                        l->workload, 8 * heads, 16 * heads, heads, is_gpt3(l) ? heads : l->kv_heads, l->sequence,
+                        l->layers, l->vocabulary, l->precision, l->of.tensor, l->of.context, l->of.pipeline, l->of.data,
                         l->of.shard, l->microbatch, l->of.data * l->of.shard * l->microbatch * l->batch, l->chunks,
                         l->order, l->strips, l->recompute, l->sharding, l->overlap, l->weights, l->gradients);
     if (has_experts(l))
         used +=
             snprintf(text + used, TRAINED_DECK - (size_t)used, "expert = %d\ncapacity = %s\n", l->expert, l->capacity);
-    if (fp8)
+    if (strcmp(l->precision, "fp8") == 0)
         snprintf(text + used, TRAINED_DECK - (size_t)used, "fp8_scale = %s\nfp8_scaling = %s\n", l->scale, l->scaling);
 }
 
@@ -86,7 +95,8 @@ static inline void init_as_checked(bench_case *c)
 static inline bool is_legal(const layout *l, bench_case *c)
 {
     char text[TRAINED_DECK];
-    if (ranks_of(l->of) > world_ranks()) return false;
+    if (ranks_of(l->of) > world_ranks() || l->kv_heads < least_kv_heads(l) || l->sequence < least_sequence(l))
+        return false;
     int samples = l->of.data * l->of.shard, most = samples > 4 ? 2 * samples : 8;
     if (l->microbatch * l->batch * samples > (most < TRAINED_SEQUENCES ? most : TRAINED_SEQUENCES)) return false;
     if (has_experts(l) && strcmp(l->capacity, "none") && l->microbatch > 1) return false;
@@ -142,19 +152,27 @@ static inline void draw_free_keys(source *s, layout *l)
     l->deferral = draw(s, 1 + l->batch);
 }
 
+/* Draws keys that divide the work otherwise. */
+static inline void draw_division(source *s, layout *l)
+{
+    l->microbatch = 1 + draw(s, 3), l->batch = 1 + draw(s, 4);
+    l->expert = 1 << draw(s, 4), l->strips = 1 << draw(s, 3);
+}
+
 /* Draws the other keys of a cut until they are legal. Fails the test if they never are. A capacity of 3 drops
  * nothing. */
 static inline layout draw_layout(source *s, const char *workload, const char *precision, cut of, bench_case *c)
 {
     for (int i = 0; i < 100000; i++) {
         layout l = { .workload = workload, .precision = precision, .of = of };
-        l.microbatch = 1 + draw(s, 3), l.batch = 1 + draw(s, 4);
-        l.expert = 1 << draw(s, 4), l.layers = of.pipeline > 1 ? 2 + 2 * draw(s, 3) : 2, l.strips = 1 << draw(s, 3);
+        draw_division(s, &l);
+        l.layers = of.pipeline > 1 ? 2 + 2 * draw(s, 3) : 2;
         l.vocabulary = (int[]){ 509, 250, 130 }[draw(s, 3)];
         l.capacity = DRAW_WORD(s, "none", "none", "0.5", "1", "1.5", "3");
         l.gradients = DRAW_WORD(s, "fp32", "bf16");
         l.scale = DRAW_WORD(s, "power_of_two", "exact");
         l.scaling = DRAW_WORD(s, "delayed", "delayed", "current");
+        l.kv_heads = least_kv_heads(&l), l.sequence = least_sequence(&l);
         draw_free_keys(s, &l);
         if (is_legal(&l, c)) return l;
     }
