@@ -46,20 +46,12 @@ static void train(trained *x, const bench_case *c, training how, seen *n)
     world_sum(n->waits, BESIDE_RANKS);
 }
 
-/* Returns whether the one rank rounds sums otherwise if it imitates several tensor ranks. Experts' first FP8 scales
- * depend on the choices of the run's calibration. */
-static bool rounds_as_several_ranks(const lesson *l)
-{
-    bool fp8_experts = l->c.precision == PRECISION_FP8 && l->c.model.experts;
-    return l->c.precision != PRECISION_FP32 && !fp8_experts && l->given.of.tensor > 1;
-}
-
 /* Trains the references at the same time, on different ranks. The capacity that drops nothing changes only the order of
  * sums over rows: the references have none. */
 static void train_references(lesson *l)
 {
     following f[3];
-    l->rounds = rounds_as_several_ranks(l);
+    l->rounds = l->c.precision == PRECISION_BF16 && l->given.of.tensor > 1;
     l->references = l->c.precision == PRECISION_FP32 ? 1 : l->rounds ? 3 : 2;
     for (int i = 0; i < l->references; i++) {
         bench_case alone = alone_of(&l->c, i == 1);
@@ -183,6 +175,14 @@ typedef struct {
     double hazards[MOST_LEFT_OUT];
 } left_out;
 
+/* Returns the distance of waits that are left out: all, with `long` in every eighth layout, otherwise about 50. */
+static int stride_of(const lesson *l)
+{
+    double waits = 0.0;
+    for (int rank = 0; rank < BESIDE_RANKS; rank++) waits += l->seen.waits[rank];
+    return test_is_long() && l->draws.number % 8 == 0 ? 1 : 1 + (int)(waits / 50.0);
+}
+
 /* Leaves out every `stride`th wait of every rank. Divides the waits among the ranks. Collective. */
 static void leave_out(const lesson *l, int stride, left_out *n)
 {
@@ -250,7 +250,7 @@ static bool waits_are_needed(const lesson *l)
     static left_out n;
     int64_t named = 0;
     bool right = true, more = true;
-    leave_out(l, test_is_long() && l->draws.number % 8 == 0 ? 1 : 8, &n);
+    leave_out(l, stride_of(l), &n);
     for (int64_t k = 0; more; k++) {
         int64_t own = unnamed_wait(&n, k);
         more = !world_all(own < 0);
