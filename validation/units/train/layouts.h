@@ -53,7 +53,7 @@ static inline int least_kv_heads(const layout *l)
 static inline int least_sequence(const layout *l)
 {
     int parts = l->of.context * (l->of.tensor > 1 ? l->strips : 1);
-    return 16 * (parts > 2 ? parts : 2);
+    return 16 * (parts > 4 ? parts : 4);
 }
 
 static inline void write_deck(char text[TRAINED_DECK], const layout *l)
@@ -91,7 +91,7 @@ static inline void init_as_checked(bench_case *c)
 }
 
 /* Returns whether the layout is legal and fits the world, and its case. The one rank has one sequence per microbatch,
- * so with a capacity the layout has, too. */
+ * so with a capacity, and with FP8 scales of each microbatch, the layout has, too. */
 static inline bool is_legal(const layout *l, bench_case *c)
 {
     char text[TRAINED_DECK];
@@ -100,6 +100,7 @@ static inline bool is_legal(const layout *l, bench_case *c)
     int samples = l->of.data * l->of.shard, most = samples > 4 ? 2 * samples : 8;
     if (l->microbatch * l->batch * samples > (most < TRAINED_SEQUENCES ? most : TRAINED_SEQUENCES)) return false;
     if (has_experts(l) && strcmp(l->capacity, "none") && l->microbatch > 1) return false;
+    if (strcmp(l->precision, "fp8") == 0 && strcmp(l->scaling, "current") == 0 && l->microbatch > 1) return false;
     write_deck(text, l);
     deck_source given = { .name = "layouts", .text = text, .length = strlen(text), .ranks = world_ranks() };
     deck d = deck_read(&given);
