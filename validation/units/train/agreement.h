@@ -101,7 +101,7 @@ static inline void begin_following(following *f, trained *one, const bench_case 
  *         Nemotron-4       5.0e-4   6.5e-4       2.4e-2   3.6e-2        1.7e-1    2.3e-3    0.79
  *         GPT-3            4.6e-4   7.1e-4       2.1e-2   7.2e-2        1.8e-1    2.4e-3    0.71
  *         Grok-1           3.7e-4   6.1e-4       2.1e-2   2.8e-2        1.2e-1    2.5e-3    0.70
- * layouts.c on an Intel Xeon without AMX (AVX2, AVX512_CORE_BF16 and all, 2 to 4 ranks, 37 layouts): at most 0.42. */
+ * layouts.c on an Intel Xeon without AMX (AVX2, AVX512_CORE_BF16 and all, 2 to 4 ranks, 31 layouts): at most 0.52. */
 static inline bool spread_holds(const bench_case *c, const trained *want, const spread *s, bool from_fp32)
 {
     const check_limits *x = &s->found;
