@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The check model trained on emulated GPUs by the whole program, in random orders: it compares every operation with the
 # host's and its losses, gradients and weights with one rank's (bench/check/check.c); without waits they do not agree.
-# agreement_layouts trains the other ways of cutting it. `long`: in every family, and more of FP8.
+# layouts.c trains the other ways of cutting it. `long`: in every family, and more of FP8.
 set -uo pipefail
 program=build/emulator/xgsw-emulator
 export OMP_NUM_THREADS=1

@@ -68,6 +68,11 @@ typedef struct {
     int64_t drop_wait, drop_step;
     bool halves_scales;              /* FP8: after the last step */
     const trained *choices, *scales; /* from another run */
+    int64_t spans;                   /* operations of which times are kept */
+    void (*examine)(const trainer *t, void *result);
+    void *result; /* of `examine`, which every participating rank calls after the last step; NULL: not called */
+    bool alone;   /* a case of one rank runs on rank `alone_on` of the world */
+    int alone_on;
 } training;
 
 /* Returns true on GPUs or their emulator, if the environment has XGSW_BACKEND=cuda; false on the host. */
@@ -107,29 +112,6 @@ static inline bench_case case_of(const char *text, int ranks)
     deck_free(&d);
     if (tests_cuda()) c.backend = BACKEND_CUDA;
     return c;
-}
-
-/* Returns whether a list of keys sets this key. */
-static inline bool keys_give(const char *keys, const char *name)
-{
-    size_t length = strlen(name);
-    for (const char *at = keys; (at = strstr(at, name)) != NULL; at += length)
-        if ((at == keys || at[-1] == ' ') && strncmp(at + length, " =", 2) == 0) return true;
-    return false;
-}
-
-/* Writes a deck of one case into text: the keys, and the defaults that keys does not set. Both are lists separated by
- * "; ". */
-static inline void deck_write(char text[TRAINED_DECK], const char *workload, const char *keys, const char *defaults)
-{
-    char name[32];
-    int used = snprintf(text, TRAINED_DECK, "test\n\n[%s]\n%s\n", workload, keys);
-    for (const char *at = defaults; sscanf(at, "%31[a-z_]", name) == 1;) {
-        int length = (int)strcspn(at, ";");
-        if (!keys_give(keys, name)) used += snprintf(text + used, TRAINED_DECK - (size_t)used, "%.*s\n", length, at);
-        at += length + (int)strspn(at + length, "; ");
-    }
-    for (char *c = text; *c; c++) *c = *c == ';' ? '\n' : *c;
 }
 
 /* Writes the layout of a case in words. */
@@ -315,11 +297,14 @@ static inline void build_trainer(trainer *t, mesh *m, const bench_case *c, const
 {
     *t = (trainer){ 0 };
     machine_set_blocks(case_blocks(c));
-    mesh_open(m, &c->layout, world_rank(), mesh_on(kind_of(c)));
+    if (!how->alone) mesh_open(m, &c->layout, world_rank(), mesh_on(kind_of(c)));
+    else if (world_rank() == how->alone_on) mesh_open_alone(m, world_rank());
+    else *m = (mesh){ .connection = MESH_PAPER };
     trainer_options o = { .machine = { .kind = kind_of(c),
                                        .hostile = how->hostile,
                                        .order_seed = how->order_seed,
                                        .prove_access = how->prove_access,
+                                       .span_capacity = how->spans,
                                        .world_rank = world_rank() },
                           .fault = how->fault };
     if (!m->takes_part) return;
@@ -351,17 +336,19 @@ static inline void end_training(trained *r, trainer *t, mesh *m, const training 
     for (int i = 0; i < 4; i++) world_sum(values[i], r->base[r->rows]);
     world_sum(r->sequence_loss[0], TRAINED_STEPS * TRAINED_SEQUENCES);
     if (r->choices) world_sum(r->choices, how->steps * r->sequences * r->of_sequence);
-    world_broadcast(&r->flips, sizeof r->flips, 0);
-    world_broadcast(&r->scales, sizeof r->scales, 0);
-    world_broadcast(&r->first_distance, sizeof r->first_distance, 0);
-    world_broadcast(r->scale, (size_t)(TRAINED_STEPS * r->tensors) * sizeof *r->scale, 0);
-    world_broadcast(r->loss, sizeof r->loss, 0);
-    world_broadcast(r->norm, sizeof r->norm, 0);
-    world_broadcast(r->balance, sizeof r->balance, 0);
-    world_broadcast(r->dropped, sizeof r->dropped, 0);
+    int root = how->alone ? how->alone_on : 0;
+    world_broadcast(&r->flips, sizeof r->flips, root);
+    world_broadcast(&r->scales, sizeof r->scales, root);
+    world_broadcast(&r->first_distance, sizeof r->first_distance, root);
+    world_broadcast(r->scale, (size_t)(TRAINED_STEPS * r->tensors) * sizeof *r->scale, root);
+    world_broadcast(r->loss, sizeof r->loss, root);
+    world_broadcast(r->norm, sizeof r->norm, root);
+    world_broadcast(r->balance, sizeof r->balance, root);
+    world_broadcast(r->dropped, sizeof r->dropped, root);
     if (m->takes_part) {
         if (how->halves_scales) halve_scales(r, t);
         take_machine(r, t);
+        if (how->examine) how->examine(t, how->result);
         r->whole_weight_errors = count_weight_errors(t, r);
         trainer_dismantle(t);
     }
@@ -373,16 +360,22 @@ static inline void end_training(trained *r, trainer *t, mesh *m, const training 
     mesh_close(m);
 }
 
+/* Trains of a case what needs no other rank if how.alone. */
+static inline void begin_training(trained *r, trainer *t, mesh *m, const bench_case *c, const training *how)
+{
+    trained_open(r, c);
+    r->steps = how->steps;
+    build_trainer(t, m, c, how);
+    if (m->takes_part) take_rows(t, r, master_shard, r->first_weight);
+    if (m->takes_part) take_steps(r, t, 0, how->steps, how);
+}
+
 /* Trains the case. Collective over the world; c must fit the world. */
 static inline void train_case(trained *r, const bench_case *c, const training *how)
 {
     trainer t;
     mesh m;
-    trained_open(r, c);
-    r->steps = how->steps;
-    build_trainer(&t, &m, c, how);
-    if (m.takes_part) take_rows(&t, r, master_shard, r->first_weight);
-    if (m.takes_part) take_steps(r, &t, 0, how->steps, how);
+    begin_training(r, &t, &m, c, how);
     end_training(r, &t, &m, how);
 }
 
@@ -399,6 +392,7 @@ static inline int64_t trained_differences(const trained *a, const trained *b)
     }
     for (int i = 0; i < 3; i++)
         for (int64_t k = 0; k < a->base[a->rows]; k++) count += left[i][k] != right[i][k];
+    for (int64_t k = 0; k < a->steps * a->tensors; k++) count += a->scale[k] != b->scale[k];
     return count;
 }
 
