@@ -14,11 +14,8 @@ DECK = "record = none\ncheck = off\nsteps = 2\nbackend = cuda\nstall_seconds = 1
 
 
 def run_on(keys, count=2, **emulated):
-    names = ("VERSION", "DEFECT", "LACKS")
-    for name in names:
-        os.environ.pop(f"EMULATOR_NCCL_{name}", None)
-    os.environ.update({f"EMULATOR_NCCL_{name}": str(value) for name, value in emulated.items()})
-    return ranks(count, deck_file(DECK + keys), program=PROGRAM)
+    variables = {f"EMULATOR_NCCL_{name}": str(value) for name, value in emulated.items()}
+    return ranks(count, deck_file(DECK + keys), program=PROGRAM, variables=variables)
 
 
 def losses(run):

@@ -18,13 +18,12 @@ from validate import libraries  # noqa: E402
 
 libraries.need()
 
-from program import PROGRAM, Tap  # noqa: E402, F401
+from program import FULL, LONG, PROGRAM, Tap  # noqa: E402, F401
 from validate import recover  # noqa: E402
 from validate.record import Unreadable, read_record  # noqa: E402, F401
 
 TOP = os.path.dirname(os.path.dirname(HERE))
 XGSW = os.path.abspath(PROGRAM)
-LONG = "XGSW_TEST_LONG" in os.environ
 SHAPE = ("check = off\nsize = full\nprecision = fp32\ntensor = 1\nlayers = 2\nhidden = {0}\nffn = {0}\nheads = 4\n"
          "kv_heads = 2\nvocabulary = 256\nsequence = {0}\nmicrobatch = 1\nglobal_batch = 4\n")
 SMALL = "a test\nof kills\n" + SHAPE.format(64) + "[llama3.1-8b]\nsteps = 12\n[llama3.1-70b]\nsteps = 12\n"
