@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """A rank that computes more slowly than its peers is named with its excess, and the case is NOT VALID: a rank stopped
-for two thirds of the time, or one that wastes a third of its CPU time. Clean runs name no rank. Long test: more of each,
-and tensor ranks."""
+for two thirds of the time, or one that wastes a third of its CPU time. Clean runs name no rank. Long test: more of
+each, and tensor ranks."""
 
 import os
 import re
@@ -108,8 +108,8 @@ def play(tensor, **more):
 
 
 def named(rank, factor, name):
-    """factor: the expected multiple of the seconds of its own computing. Returns whether the rank is named, NOT VALID and
-    with the right excess."""
+    """factor: the expected multiple of the seconds of its own computing. Returns whether the rank is named, NOT VALID
+    and with the right excess."""
     excess, error, reasons = judged(rank)
     said = [r for r in reasons if r.startswith("outlier ")]
     tap.say(f"{name}: {100 * excess:.1f} % +- {100 * error:.1f}, {100 * (factor - 1):.1f} % expected")

@@ -148,8 +148,8 @@ with tempfile.TemporaryDirectory() as folder:
            and re.search(r"\n  energy_per_token +[0-9.e-]+ J\n  energy_method +NVML's counters of whole boards\n",
                          told["output"]),
            "a device that is held back between the window's ends: not valid", told["output"])
-    tap.ok("\nTransfers  NCCL 2.26.5, its kernels: rank 0: NCCL is older than 2.28.3; 8 SMs left free" in told["output"],
-           "an older NCCL has no windows", told["output"])
+    tap.ok("\nTransfers  NCCL 2.26.5, its kernels: rank 0: NCCL is older than 2.28.3; 8 SMs left free" in
+           told["output"], "an older NCCL has no windows", told["output"])
     checked = subprocess.run(["validation/validate.py", record], capture_output=True, text=True, check=False)
     tap.ok(checked.returncode == 0, "and validate.py finds it so", checked.stdout + checked.stderr)
 tap.done()

@@ -74,8 +74,8 @@ def sampled():
 def main():
     tap = Tap()
     audited(tap)
-    tap.timed(sampled, "nothing is preloaded: nothing is found; samples reach from the window's begin to its end, and cost "
-              "less than 0.5 % of a core")
+    tap.timed(sampled, "nothing is preloaded: nothing is found; samples reach from the window's begin to its end, and "
+              "cost less than 0.5 % of a core")
     shims(tap)
     tap.done()
 

@@ -20,8 +20,8 @@ CASES = "[llama3.1-8b]\ntensor = 2\n{}[llama3.1-8b]\npipeline = 2\nchunks_per_st
 PROFILES = "profile = 1-5 2-4\n", "profile = 0-1\nprofile_ranks = 1-1\n"
 STEPS = ["1234", "23"], ["1234", "23", "0"]
 # The short test on the slow emulator.
-SMALL = "record = none\ncheck = off\nsize = check\nlayers = 1\nglobal_batch = 1\nwarmup = 1\nsteps = 2\nbackend = cuda\n" \
-        "[llama3.1-8b]\ntensor = 2\nprofile = 1-3\n"
+SMALL = "record = none\ncheck = off\nsize = check\nlayers = 1\nglobal_batch = 1\nwarmup = 1\nsteps = 2\n" \
+        "backend = cuda\n[llama3.1-8b]\ntensor = 2\nprofile = 1-3\n"
 PHASE = r"(batch|forward|backward|recompute|gradient|optimizer)( chunk \d+)?"
 AROUND = re.compile(rf"step|{PHASE}|layer \d+")     # all other ranges are operations
 NESTED = re.compile(rf"(step/{PHASE}/(layer \d+/)?)?\w+ [\w.]+|step(/{PHASE}(/layer \d+)?)?")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Whole runs: the default deck passes on two ranks and leaves a record that validates. The short test takes its cases at
-the smallest size."""
+"""Whole runs: the default deck passes on two ranks and leaves a record that validates. The short test takes its cases
+at the smallest size."""
 import os
 import re
 import subprocess
