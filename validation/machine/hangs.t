@@ -28,7 +28,9 @@ steps = 12
 check = off
 stall_seconds = {STALL}
 """
-here = tempfile.mkdtemp(prefix="xgsw-hangs-")
+# In memory if there is enough of it: a slow disk is no stall.
+memory = os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > 2**30
+here = tempfile.mkdtemp(prefix="xgsw-hangs-", dir="/dev/shm" if memory else None)
 tap = Tap()
 
 

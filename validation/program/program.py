@@ -57,8 +57,8 @@ class Tap:
                 print(f"# {line}")
 
     def timed(self, attempt, name, tries=3):
-        """Judges a time. attempt() returns whether it is right, and details. A wrong one decides only if the machine was
-        quiet meanwhile. Otherwise it is repeated, and skipped after the last one."""
+        """Judges a time. attempt() returns whether it is right, and details. A wrong one decides only if the machine
+        was quiet meanwhile. Otherwise it is repeated, and skipped after the last one."""
         for _ in range(tries):
             others = OtherPrograms()
             good, detail = attempt()
