@@ -129,7 +129,7 @@ def dry_runs(rows):
     for row in rows:
         decks.setdefault(f"{row['workload']}-{row['precision']}", []).append(row)
     ranks_of = {deck: sorted({int(row["gpus"]) for row in mine}) for deck, mine in decks.items()}
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         runs = dict(zip(decks, pool.map(lambda deck: alone("--dry-run", f"reference/{deck}.dat", "--ranks",
                                                            ",".join(map(str, ranks_of[deck]))), decks)))
     return {deck: (mine, ranks_of[deck], runs[deck], dict(zip(ranks_of[deck], cases(runs[deck].stdout))))

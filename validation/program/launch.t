@@ -160,7 +160,7 @@ def check_variables(tap):
             ({"MODEL_SIZE": "8b", "ENABLE_CHECKPOINT": "true", "LOAD_CHECKPOINT_PATH": "/x/y"},
              ("warmup = 0\nsteps = 1\ncheckpoint = llama3.1-8b-bf16-64-ID-checkpoint\nload = /x/y\n",)),
             ({"MODEL_SIZE": "70b", "ENABLE_NCCLTRACE": "true"},
-             ("NCCL trace of ranks 0-7 takes about 382 MB", "rank 0-7 8 nccl llama"))):
+             ("NCCL trace of ranks 0-7 takes about 497 MB", "rank 0-7 8 nccl llama"))):
         run = launch({"DTYPE": "bf16", "NUM_NODES": "8", **given}, "--print", "slurm")
         tap.ok(run.returncode == 0 and all(word in run.stdout + run.stderr for word in words), f"kept: {words[-1]}",
                run.stdout + run.stderr)

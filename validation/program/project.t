@@ -51,7 +51,7 @@ def without_memory(text):
 def projected():
     """Returns {deck: its cases as text}; in the short test only the smallest number of GPUs."""
     counts = {deck: sorted(cells) if EVERY else [min(cells)] for deck, cells in decks().items()}
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         runs = dict(zip(counts, pool.map(lambda deck: project(deck, counts[deck]), counts)))
     return {deck: without_memory(run.stdout) + (run.stderr if run.returncode else "") for deck, run in runs.items()}
 
