@@ -16,7 +16,8 @@ DECK = "record = none\ncheck = off\nwarmup = 0\nsteps = 2\nbackend = cuda\nstall
 
 def run_on(keys, count=2, **emulated):
     variables = {f"EMULATOR_NCCL_{name}": str(value) for name, value in emulated.items()}
-    return ranks(count, deck_file(DECK.format(10 if "DEFECT" in emulated else 120) + keys), program=PROGRAM, variables=variables)
+    deck = deck_file(DECK.format(10 if "DEFECT" in emulated else 120) + keys)
+    return ranks(count, deck, program=PROGRAM, variables=variables)
 
 
 def losses(run):

@@ -63,7 +63,7 @@ REFUSED = (
     (unlike(XGSW, "b.dat"), (), r"rank 1 on \S+ has other arguments than rank 0 on \S+: b\.dat; not a\.dat: give"),
     (unlike(XGSW, "--nonsense", "a.dat"), (), r"rank 1 on \S+ has other arguments than rank 0 on \S+: --nonsense"),
     # If the other rank has begun MPI_Init before, Open MPI's mpirun ends the run at once with its own message.
-    (unlike("sh", "-c", f"{XGSW} --help && echo done >helped",
+    (unlike("sh", "-c", f"{XGSW} --help && echo >helped",
             first=("sh", "-c", f"{AFTER.format('helped')}; exec {XGSW} a.dat")), (),
      r"rank 1 on \S+ has answered --help and ended, but the others wait for it in MPI_"),
     (unlike("env", "-C", os.path.join(here, "elsewhere"), XGSW, "a.dat"), (),
@@ -79,7 +79,7 @@ with ThreadPoolExecutor(3) as pool:
                                         "--verbose"))
     preloaded = pool.submit(run, unlike("env", "LD_PRELOAD=" + slow, XGSW, "a.dat"))
     asked = pool.submit(run, [*every, XGSW, "--help"])
-    scripts = pool.submit(run, unlike("sh", "-c", f"{XGSW} --version >asked; sleep 2; {XGSW} a.dat",
+    scripts = pool.submit(run, unlike("sh", "-c", f"{XGSW} --version && echo >asked; sleep 2; {XGSW} a.dat",
                                       first=("sh", "-c", f"{AFTER.format('asked')}; {XGSW} a.dat")))
     everywhere = pool.submit(run, [*every, "env", "LD_PRELOAD=" + slow, XGSW, "a.dat"])
     for (command, _, words), played in zip(REFUSED, refused):
