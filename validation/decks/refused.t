@@ -53,6 +53,7 @@ with tempfile.TemporaryDirectory() as folder:
         run = ranks(2, path)
         said = [line for line in run.stderr.splitlines() if line.startswith(path + ":")]
         tap.ok(run.returncode == 2 and run.stdout == "" and said == [f"{path}:{line}" for line in lines]
-               and os.listdir(folder) == ["bad.dat"] and records() == before, name, f"status {run.returncode}\n{run.stdout}{run.stderr}")
+               and os.listdir(folder) == ["bad.dat"] and records() == before, name,
+               f"status {run.returncode}\n{run.stdout}{run.stderr}")
     tap.timed(soon, f"{name} are refused at most a second later than the launcher ends")
 tap.done()
