@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, "validation/program")
-from program import Tap  # noqa: E402
+from program import LONG, Tap  # noqa: E402
 
 LIST = "validation/cuda/acceptance.list"
 CALL_SECONDS = 480.0        # in a call of 9 minutes; finding a GPU and machine.txt take a minute
@@ -34,7 +34,7 @@ def smaller(line):
     words = line.split("#")[0].split()
     if len(words) < 4:
         return " ".join(words) + "\n"
-    if words[0] not in QUICK and not os.environ.get("XGSW_TEST_LONG"):
+    if words[0] not in QUICK and not LONG:
         return ""
     if words[2] == "slice":     # a tiny case on the host: a real one needs minutes and a GPU's memory
         words[3:] = ["check-512.dat", "512", "--seconds", "0.01", "--on-host"]

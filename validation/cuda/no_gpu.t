@@ -10,10 +10,10 @@ import tempfile
 sys.path.insert(0, "validation/program")
 from program import Tap  # noqa: E402
 
-LIST = """quick 60 deck gsw.dat 4 backend=host steps=1 check=off size=check
-skipped 60 deck one-gpu.dat 1 backend=host layers=3200
+LIST = """quick 600 deck gsw.dat 4 backend=host steps=1 check=off size=check
+skipped 600 deck one-gpu.dat 1 backend=host layers=3200
 beside together 90000
-never 60 deck gsw.dat 4 backend=host
+never 600 deck gsw.dat 4 backend=host
 end
 endless 3 deck bench.dat 1 backend=host steps=100000
 """
@@ -22,7 +22,7 @@ endless 3 deck bench.dat 1 backend=host steps=100000
 def run(*command):
     """Runs without GPUs, whatever the machine has."""
     environment = dict(os.environ, CUDA_VISIBLE_DEVICES="")
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=500)
 
 
 def text_of(path):
@@ -53,7 +53,7 @@ with tempfile.TemporaryDirectory() as folder:
             one = subprocess.run(["validation/cuda/check", *way, "-g",
                                   os.path.relpath(os.path.join(folder, "a.t"), "validation")], capture_output=True,
                                   text=True,
-                                 env=dict(os.environ, PROVE="none-of-that"), check=False, timeout=60)
+                                 env=dict(os.environ, PROVE="none-of-that"), check=False, timeout=240)
             tap.ok(one.returncode == status and f"Result: {'FAIL' if status else 'PASS'}" in one.stdout
                    and (not way or lines in one.stdout),
                    f"one test by its name{', as it speaks' if way else ''}: {lines.count('ok ')} lines, "
@@ -77,7 +77,7 @@ with tempfile.TemporaryDirectory() as folder:
     archive = os.path.join(folder, "out.tar.gz")
     with open(parts, "w", encoding="utf-8") as f:
         f.write(LIST)
-    first = run("run/gpu-acceptance", "--out", out, "--minutes", "3", "--parts", parts, "--archive", archive)
+    first = run("run/gpu-acceptance", "--out", out, "--minutes", "30", "--parts", parts, "--archive", archive)
     told = first.stdout.splitlines()
     with tarfile.open(archive) as tar:
         names = {os.path.basename(name) for name in tar.getnames()}
@@ -96,20 +96,20 @@ with tempfile.TemporaryDirectory() as folder:
            "parts that belong together need time for all", first.stdout)
     tap.ok(os.path.getsize(os.path.join(out, "quick.h5")) > 0
            and os.path.getsize(os.path.join(out, "results.jsonl")) > 0, "it leaves records and result lines")
-    again = run("run/gpu-acceptance", "--out", out, "--minutes", "3", "--parts", parts)
+    again = run("run/gpu-acceptance", "--out", out, "--minutes", "30", "--parts", parts)
     tap.ok(": deck" not in again.stdout and "quick" in again.stdout, "run again it repeats nothing that has ended",
            again.stdout + again.stderr)
     # Stopped in the middle, as a machine's owner may do: the finished part is kept, and no process continues.
     with open(parts, "w", encoding="utf-8") as f:
-        f.write(LIST.replace("endless 3 ", "endless 90 "))
-    ended = subprocess.Popen(["run/gpu-acceptance", "--out", out + "2", "--minutes", "3", "--parts", parts],
+        f.write(LIST.replace("endless 3 ", "endless 600 "))
+    ended = subprocess.Popen(["run/gpu-acceptance", "--out", out + "2", "--minutes", "30", "--parts", parts],
                              env=dict(os.environ, CUDA_VISIBLE_DEVICES=""),
                              stdout=subprocess.PIPE, text=True)
     while line := ended.stdout.readline():
         if line.startswith("endless: deck"):
             ended.terminate()
             break
-    page = ended.communicate(timeout=60)[0]
+    page = ended.communicate(timeout=240)[0]
     tap.ok(ended.returncode == 143 and "UNFINISHED" not in page
            and "FAILED: 1 of 4 parts passed" in text_of(os.path.join(out + "2", "summary.txt"))
            and not ranks_of(os.path.join(out + "2", "endless.dat")),

@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
 """Random faults over all families, precisions and layouts, both in the check and in the timed steps (faults.py).
 
-    faults/random.t [SEED]       the default seed is 1; 40 faults, 400 in the long suite"""
-import os
+    faults/random.t [SEED]       the default seed is 1; 40 faults, 400 in the long test"""
 import random
 import sys
 from collections import Counter
 
 from faults import LAYOUTS, PRECISIONS, RANKS, executions, judge, operations, run, wrong
-from program import Tap
+from program import LONG, Tap
 
-FAULTS = 400 if "XGSW_TEST_LONG" in os.environ else 40
+FAULTS = 400 if LONG else 40
 KINDS = ["drop", "stale", "repeat", "scale", "flip", "unwait"]
 
 seed, tap = int(sys.argv[1]) if len(sys.argv) > 1 else 1, Tap()

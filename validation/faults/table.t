@@ -1,15 +1,13 @@
 #!/usr/bin/env python3
-"""Faults in every kind of operation that a fault can name, both in the check and in the timed steps (faults.py): two
-kinds of fault for each operation in one layout; in the long test all kinds in all layouts. Also faults that cannot
-strike, or that strike another operation in the check than in the timed steps."""
-import os
+"""Faults in every kind of operation that a fault can name, both in the check and in the timed steps (faults.py): one
+kind of fault for each operation in one layout (full test: two); in the long test all kinds in all layouts. Also faults
+that cannot strike, or that strike another operation in the check than in the timed steps."""
 from collections import Counter
 
 from faults import LAYOUTS, NEVER, PRECISIONS, RANKS, executions, judge, operations, run, wrong
-from program import PROGRAM, Tap, alone, deck_file, results
+from program import FULL, LONG, PROGRAM, Tap, alone, deck_file, results
 
 KINDS = ["drop", "stale", "scale", "repeat", "flip"]
-EVERYTHING = "XGSW_TEST_LONG" in os.environ
 # Here the 24th product writes a gradient in the check, and adds to one in the timed steps.
 ELSEWHERE = "record = none\nbackend = host\nsteps = 1\nwarmup = 0\n[llama3.1-8b]\nsize = small\nlayers = 1\n" \
             "global_batch = 4\nfault = repeat matmul 24 0\n"
@@ -17,7 +15,7 @@ STRIKES_NOT = [("drop matmul 9999 1", ""), (f"drop matmul 1 {RANKS}", ""), ("unw
                ("drop matmul 62 0", "layers = 3\n")]          # the last one only in the timed steps
 
 tap = Tap()
-cells = [(*layout, PRECISIONS[(at + turn) % len(PRECISIONS)], "") for turn in ((0, 1, 2, 3) if EVERYTHING else (0,))
+cells = [(*layout, PRECISIONS[(at + turn) % len(PRECISIONS)], "") for turn in ((0, 1, 2, 3) if LONG else (0,))
          for at, layout in enumerate(LAYOUTS)]
 healthy = dict(zip((cell[:3] for cell in cells), run(cells)))
 failed = [cell for cell, result in healthy.items() if not result["passed"]]
@@ -26,11 +24,11 @@ tap.ok(not failed, f"{len(healthy)} cases without a fault PASSED", failed)
 faults, seen = [], Counter()
 for where, result in healthy.items():
     for at, operation in enumerate(operations(result)):
-        if seen[operation] and not EVERYTHING:
+        if seen[operation] and not LONG:
             continue
         seen[operation] += 1
         count = executions(result, operation)
-        for turn in range(len(KINDS) if EVERYTHING else 2):
+        for turn in range(len(KINDS) if LONG else 1 + FULL):
             kind = KINDS[(len(faults) + at + turn) % len(KINDS)]
             faults.append((*where, f"{kind} {operation} {1 + (at + turn) * 7 % count} {(at + turn) % RANKS}"))
 words = judge(faults, healthy)

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, "validation/program")
-from program import Tap, alone, results  # noqa: E402
+from program import LONG, Tap, alone, results  # noqa: E402
 
 UNIT = Path(os.environ.get("BUILD", "build/mpicc") + "/units/cudnn_kernels")
 DRIVER = os.environ.get("BUILD", "build/mpicc") + "/shims/machine/fake_driver.so"
@@ -98,8 +98,7 @@ def main():
     if not UNIT.exists():
         print("1..0 # SKIP built without cuDNN")
         return
-    every = bool(os.environ.get("XGSW_TEST_LONG"))
-    some, tap = sorted({call for x in recipes() for call in calls(x, every)}), Tap()
+    some, tap = sorted({call for x in recipes() for call in calls(x, LONG)}), Tap()
     results = found(some)
     if "--print" in sys.argv:
         for (call, way), (said, names) in results.items():
@@ -109,7 +108,7 @@ def main():
         tap.ok(is_hopper(call, way, said, names), f"{words(call)}, {way}: {', '.join(names)}", said)
     for (call, way), (said, _) in found(list(OTHERS)).items():
         tap.ok(said == OTHERS[call], f"{words(call)}, {way}: {OTHERS[call]}", said)
-    for capability, family in ELSEWHERE.items() if every else (("800", "sm80"),):
+    for capability, family in ELSEWHERE.items() if LONG else (("800", "sm80"),):
         for (call, way), (said, names) in found([SQUARE, WIDE], capability).items():
             if call == WIDE and way == "backward":
                 tap.ok(said == "no engine takes this graph", f"{capability}: none {way} of {words(call)}", said)

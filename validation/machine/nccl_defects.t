@@ -10,15 +10,14 @@ sys.path.insert(0, "validation/program")
 from program import Tap, deck_file, ranks, results  # noqa: E402
 
 PROGRAM = os.path.abspath("build/emulator/xgsw-emulator")
-DECK = "record = none\ncheck = off\nsteps = 2\nbackend = cuda\nstall_seconds = 10\n[llama3.1-8b]\nsize = check\n"
+DECK = "record = none\ncheck = off\nwarmup = 0\nsteps = 2\nbackend = cuda\nstall_seconds = {}\nsize = check\n" \
+       "global_batch = 2\n[llama3.1-8b]\n"
 
 
 def run_on(keys, count=2, **emulated):
-    names = ("VERSION", "DEFECT", "LACKS")
-    for name in names:
-        os.environ.pop(f"EMULATOR_NCCL_{name}", None)
-    os.environ.update({f"EMULATOR_NCCL_{name}": str(value) for name, value in emulated.items()})
-    return ranks(count, deck_file(DECK + keys), program=PROGRAM)
+    variables = {f"EMULATOR_NCCL_{name}": str(value) for name, value in emulated.items()}
+    deck = deck_file(DECK.format(10 if "DEFECT" in emulated else 120) + keys)
+    return ranks(count, deck, program=PROGRAM, variables=variables)
 
 
 def losses(run):
@@ -35,7 +34,7 @@ windows = run_on(TENSOR)
 tap.ok(windows.stdout.count("\nTransfers  NCCL 2.28.9, copy engines in 1 window; 0 SMs left free") == 2
        and len(losses(windows)) == 2,
        "two ranks have a window, in both cases", windows.stdout[-3000:] + windows.stderr)
-run = run_on("tensor = 2\ndata = 1\n[llama3.1-8b]\nsize = check\ndata = 3\n", count=3)
+run = run_on("tensor = 2\ndata = 1\nlayers = 1\n[llama3.1-8b]\ndata = 3\nglobal_batch = 3\nlayers = 1\n", count=3)
 tap.ok(len(losses(run)) == 2 and run.stdout.count("\nTransfers  NCCL 2.28.9, copy engines in 1 window; ") == 2,
        "a rank that took no part in the first case has a window in the second", run.stdout[-3000:] + run.stderr)
 

@@ -9,14 +9,13 @@ import sys
 import tempfile
 
 sys.path.insert(0, "validation/program")
-from program import Tap, deck_file, results  # noqa: E402
+from program import LONG, Tap, deck_file, results  # noqa: E402
 
 DECK = "size = small\nlayers = {layers}\nhidden = 256\nffn = {ffn}\nheads = 8\nkv_heads = 4\n" \
        "vocabulary = {vocabulary}\n" \
        "sequence = {sequence}\nmicrobatch = 1\nglobal_batch = {batch}\nrecord = none\nprecision = {precision}\n" \
        "warmup = 0\nsteps = {steps}\nbackend = {backend}\n[{workload}]\n{more}\n"
 EMULATOR = "build/emulator/xgsw-emulator"
-LONG = "XGSW_TEST_LONG" in os.environ
 # The check model's largest product takes 65,536 bytes and 8.4 million multiplications, its largest message less than
 # 60,000 bytes (issue 28). PRODUCT and FLOPS lie between that and the timed model's. PIECE is the timed model's
 # all_to_all over four expert ranks: 128 tokens / 4 ranks x 2 choices x hidden 256 of two bytes. No other message has

@@ -11,20 +11,15 @@ from program import Tap, alone, deck_file, ranks, results, two_nodes
 PROGRAM = os.path.abspath("build/emulator/xgsw-emulator")
 
 
-def run_on(deck, **emulated):
+def run_on(deck, variables=(), **emulated):
     """Runs the deck on two ranks of an emulated node."""
-    names = ("EMULATOR_DEVICES", "EMULATOR_SHARED_DEVICE", "EMULATOR_CONTEXT", "EMULATOR_NVML",
-             "EMULATOR_CLOCKS_EVENTS", "EMULATOR_SAMPLED_EVENTS", "EMULATOR_NCCL_MEGABYTES", "EMULATOR_NCCL_VERSION")
-    for name in names:
-        os.environ.pop(name, None)
-    os.environ.update({f"EMULATOR_{name}": str(value) for name, value in emulated.items()})
-    return ranks(2, deck_file(deck), "--verbose", program=PROGRAM)
+    emulated = {f"EMULATOR_{name}": str(value) for name, value in emulated.items()}
+    return ranks(2, deck_file(deck), "--verbose", program=PROGRAM, variables={**emulated, **dict(variables)})
 
 
 def body(settings, record="none"):
-    return (f"record = {record}\ncheck = off\nsteps = 1\n[llama3.1-8b]\nsize = check\n"
-            f"precision = fp32\n"
-            f"tensor = 2\n{settings}\n")
+    return (f"record = {record}\ncheck = off\nwarmup = 0\nsteps = 1\n[llama3.1-8b]\nsize = check\nlayers = 1\n"
+            f"global_batch = 1\nprecision = fp32\ntensor = 2\n{settings}\n")
 
 
 tap = Tap()
@@ -62,7 +57,7 @@ with tempfile.TemporaryDirectory() as folder:
     checked = subprocess.run(["validation/validate.py", record], capture_output=True, text=True, check=False)
     tap.ok(checked.returncode == 0, "validate.py accepts its record", checked.stdout + checked.stderr)
 
-run = run_on(body("backend = auto"), DEVICES=2)
+run = run_on(body("backend = auto"), DEVICES=2, CLOCKS_EVENTS=4)      # a power cap
 told = (results(run) or [{}])[0]
 tap.ok(run.returncode == 0 and told.get("backend") == "cuda"
        and "\nBackend    cuda: every rank has a GPU\n" in run.stdout,
@@ -71,10 +66,12 @@ table = re.findall(r"\nRank (\d) +Emulated H100 on \S+, (GPU-[0-9a-f-]{36}), dri
                    r"ECC(?=\n)", run.stdout)
 tap.ok([rank for rank, _ in table] == ["0", "1"] and len({identity for _, identity in table}) == 2,
        "the report lists every rank's device", run.stdout)
-tap.ok(told["throttled"] == told["clocks_unknown"] == ""
+tap.ok(told["throttled"] == told["clocks_unknown"] == "" and told["device"] == "Emulated H100"
+       and told["recipe_mfu"] is None and "own kernels" in told["engines"]
+       and not any("share" in reason or "oversubscribed" in reason for reason in told["invalid_reasons"])
        and 0 < told["communicator_bytes"] <= told["device_outside_bytes"]
        and re.search(r"\n  device_outside_bytes +[0-9.e+]+ bytes\n", run.stdout),
-       "clocks and memory are reported", run.stdout)
+       "clocks and memory are reported; a power cap holds nothing back, nothing is shared", run.stdout)
 printed = set(re.findall(r"^  ([a-z0-9_]+)[ .]", run.stdout, re.M))
 known = {name for name, value in told.items() if value not in (None, "") and not isinstance(value, list)
          and not (isinstance(value, dict) and not any(value.values()))}
@@ -84,15 +81,6 @@ tap.ok("attention own kernels (FP32): built without cuDNN; products" in run.stdo
        "why own kernels compute attention is said", run.stdout)
 tap.ok(re.search(r"\nTransfers  NCCL 2.28.9, copy engines in \d windows?; 0 SMs left free; copy engines move "
                  r"tensor/expert\n", run.stdout), "how transfers are made is said", run.stdout)
-os.environ["NCCL_CUMEM_ENABLE"] = "0"
-run = run_on(body("backend = cuda"))
-tap.ok("\nTransfers  NCCL 2.28.9, its kernels: rank 0: NCCL_CUMEM_ENABLE is set; 8 SMs left free: tensor/expert 8\n"
-       in run.stdout, "the environment can turn windows off", run.stdout)
-del os.environ["NCCL_CUMEM_ENABLE"]
-run = run_on(body("backend = cuda"), NCCL_VERSION=22605)
-tap.ok("\nTransfers  NCCL 2.26.5, its kernels: rank 0: NCCL is older than 2.28.3; 8 SMs left free" in run.stdout
-       and results(run)[0]["passed"],
-       "an older NCCL has no windows", run.stdout + run.stderr)
 with tempfile.TemporaryDirectory() as folder:
     record = os.path.join(folder, "devices.h5")
     whole = "check = off\nbackend = cuda\n" \
@@ -109,23 +97,26 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(needs and paper and abs(float(needs[1]) - float(paper[1]) - room) < 0.06,
            "memory outside the arena is left room for", run.stdout)
 
-os.environ["NCCL_MAX_CTAS"] = "4"
-run = run_on(body("backend = cuda"))
+run = run_on(body("backend = cuda"), {"NCCL_MAX_CTAS": "4"})
 tap.ok(run.returncode == 2 and re.search(r"xgsw: rank 0 on \S+: the environment changes how transfers share a GPU with "
                                          r"computation, but the deck decides that: unset NCCL_MAX_CTAS\n", run.stderr),
        "refused: an environment that lays out transfers in another way", run.stdout + run.stderr)
-del os.environ["NCCL_MAX_CTAS"]
 with tempfile.TemporaryDirectory() as folder:
     record = os.path.join(folder, "site.h5")
-    os.environ["NCCL_CONF_FILE"] = os.path.join(folder, "nccl.conf")
-    with open(os.environ["NCCL_CONF_FILE"], "w", encoding="utf-8") as f:
+    site = os.path.join(folder, "nccl.conf")
+    with open(site, "w", encoding="utf-8") as f:
         f.write("NCCL_MAX_CTAS=4\nNCCL_IB_HCA=mlx5\n")
-    run = run_on(body("backend = cuda", record))
+    run = run_on(body("backend = cuda", record), {"NCCL_CUMEM_ENABLE": "0", "NCCL_CONF_FILE": site}, NVML=0)
     with open(record, "rb") as f:
         told = f.read()
     tap.ok(run.returncode == 0 and b"NCCL_IB_HCA=mlx5" in told and b"NCCL_MAX_CTAS=4" not in told,
            "of a site's nccl.conf what only tunes is recorded, the rest does not get in", run.stdout + run.stderr)
-    del os.environ["NCCL_CONF_FILE"]
+    tap.ok("\nTransfers  NCCL 2.28.9, its kernels: rank 0: NCCL_CUMEM_ENABLE is set; 8 SMs left free: tensor/expert 8\n"
+           in run.stdout, "the environment can turn windows off", run.stdout)
+    told = (results(run) or [{}])[0]
+    tap.ok(told.get("passed") and any(reason.startswith("clocks not known: NVML does not tell rank 0")
+                                      for reason in told["invalid_reasons"]),
+           "without NVML a result is not valid", told)
 
 for fabric, told in (("0", "tensor across"), ("5", "tensor across; tensor within an NVLink domain")):
     with tempfile.TemporaryDirectory() as folder:
@@ -138,31 +129,27 @@ for fabric, told in (("0", "tensor across"), ("5", "tensor across; tensor within
                and ("Warning    tensor groups span nodes" in run.stdout) == (fabric == "0"),
                f"two nodes, fabric {fabric}: {told}", run.stdout[-2000:] + run.stderr + checked.stdout)
 
-run = run_on(body("backend = cuda"), NVML=0)
-told = (results(run) or [{}])[0]
-unknown = "clocks not known: NVML does not tell rank 0"
-tap.ok(told.get("passed") and any(reason.startswith(unknown) for reason in told["invalid_reasons"]),
-       "without NVML a result is not valid", told)
-with tempfile.TemporaryDirectory() as folder:
-    record = os.path.join(folder, "samples.h5")
-    run = run_on(body("backend = cuda", record).replace("steps = 1\n", "steps = 3\n"), SAMPLED_EVENTS=0x48)
-    told = (results(run) or [{}])[0]
-    held = "rank 0: hardware slowdown, hardware temperature, 0 s after the timed steps began"
-    tap.ok(told.get("passed") and told["throttled"] == held
-           and f"throttled device: {held}" in told["invalid_reasons"],
-           "a device that is held back between the window's ends: not valid", run.stdout[-3000:] + run.stderr)
-    line = re.search(r"\n  energy_per_token +[0-9.e-]+ J\n  energy_method +NVML's counters of whole boards\n",
-                     run.stdout)
+
+
+def sampled():
+    """Judges the energy of a run of both boards: one or three of them would deviate more."""
+    run = run_on(body("backend = cuda", record).replace("steps = 1\n", "steps = 3\n"), SAMPLED_EVENTS=0x48,
+                 NCCL_VERSION=22605)
+    told.update((results(run) or [{}])[0], output=run.stdout + run.stderr)
     watts = (told.get("energy") or 0) / sum(told.get("step_seconds", [1]))
-    # One board or three would deviate more. A sample is late if its thread waits for a core.
-    tap.ok(line and 2**-0.5 < watts / (2 * 612.5) < 2**0.5, "energy by NVML's counters of both boards",
-           f"{watts} W\n{run.stdout[-3000:]}")
+    return 2**-0.5 < watts / (2 * 612.5) < 2**0.5, f"{watts} W\n{run.stdout[-3000:]}"
+
+
+with tempfile.TemporaryDirectory() as folder:
+    record, told = os.path.join(folder, "samples.h5"), {}
+    tap.timed(sampled, "energy by NVML's counters of both boards")
+    held = "rank 0: hardware slowdown, hardware temperature, 0 s after the timed steps began"
+    tap.ok(told.get("passed") and told["throttled"] == held and f"throttled device: {held}" in told["invalid_reasons"]
+           and re.search(r"\n  energy_per_token +[0-9.e-]+ J\n  energy_method +NVML's counters of whole boards\n",
+                         told["output"]),
+           "a device that is held back between the window's ends: not valid", told["output"])
+    tap.ok("\nTransfers  NCCL 2.26.5, its kernels: rank 0: NCCL is older than 2.28.3; 8 SMs left free" in
+           told["output"], "an older NCCL has no windows", told["output"])
     checked = subprocess.run(["validation/validate.py", record], capture_output=True, text=True, check=False)
     tap.ok(checked.returncode == 0, "and validate.py finds it so", checked.stdout + checked.stderr)
-run = run_on(body("backend = cuda"), CLOCKS_EVENTS=4)
-told = (results(run) or [{}])[0]
-tap.ok(told["throttled"] == told["clocks_unknown"] == "", "a power cap holds nothing back", told)
-tap.ok(told.get("device") == "Emulated H100" and told["recipe_mfu"] is None and "own kernels" in told["engines"]
-       and not any("share" in reason or "oversubscribed" in reason for reason in told["invalid_reasons"]),
-       "no peak is known for it, its engines are told, nothing is shared", told)
 tap.done()

@@ -89,7 +89,7 @@ tap.ok(run.returncode == 2 and run.stderr == "xgsw: OMP_NUM_THREADS asks for 100
 run = alone("gsw.dat", variables={"MPI_LOCALNRANKS": "4"})
 tap.ok(run.returncode == 2 and "4 ranks were started, but each is alone" in run.stderr and run.stdout == "",
        "refused: ranks that the launcher of another MPI starts", run.stdout + run.stderr)
-run = alone(deck_file("record = none\ncheck = off\nsteps = 1\n[llama3.1-8b]\n"),
+run = alone(deck_file("record = none\ncheck = off\nsteps = 1\n[llama3.1-8b]\nsize = check\n"),
             variables={"OMPI_COMM_WORLD_SIZE": "1", "SLURM_STEP_NUM_TASKS": "4"})
 tap.ok(run.returncode == 0 and ", 1 not checked" in run.stdout,
        "one rank within another launcher's many runs", run.stdout
@@ -118,10 +118,12 @@ tap.ok(run.returncode == 2
 run = ranks(2, deck_file("record = none\ncheck = off\nsteps = 1\n[llama3.1-8b]\nsize = check\ntensor = 4\n"))
 tap.ok(run.returncode == 3 and "SKIPPED: " in run.stdout and '"verdict":"SKIPPED"' in run.stdout,
        "a case that needs more ranks is SKIPPED; a run of nothing else ends with status 3", run.stdout)
-run = ranks(2, deck_file("record = none\ncheck = off\nsteps = 1\n[llama3.1-8b]\nsize = full\ndata = 2\n"))
+run = ranks(2, deck_file("record = none\ncheck = off\nsteps = 1\n[llama3.1-8b]\nsize = full\ndata = 2\n"
+                       "layers = 3200\n"))
 tap.ok(run.returncode == 3 and "of memory" in run.stdout,
        "a case that does not fit is SKIPPED before allocation, with the figure", run.stdout)
-run = ranks(8, deck_file("record = none\ncheck = off\nsteps = 1\nwarmup = 0\n[llama3.1-8b]\nsequence = 130\n"))
+run = ranks(8, deck_file("record = none\ncheck = off\nsteps = 1\nwarmup = 0\n[llama3.1-8b]\nsequence = 130\n"
+                       "layers = 1\nglobal_batch = 8\n"))
 case = (results(run) or [{}])[0]
 tap.ok(run.returncode == 0 and case.get("passed") and case["size"] == "small" and case["sequence"] == 130,
        "what only the size of GPUs would have refused runs on the host", run.stdout + run.stderr)

@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 """The program learns tokens that count up. A model that knows only which tokens occur in 128 positions has a loss of ln
 128 = 4.9. A model that learned to count is far below. Meanwhile the experts become balanced."""
-import os
-
-from program import Tap, alone, deck_file, results
+from program import LONG, Tap, alone, deck_file, results
 
 KEYS = "record = none\ncheck = off\nsize = small\nsequence = 128\nsteps = 12\nwarmup = 0\n"
 CASES = ["[llama3.1-8b]\nprecision = fp32\ntokens = ramp\n",
@@ -40,7 +38,7 @@ def losses_of(workload, seed):
     return [(case["losses"][0], sum(case["losses"][-LAST:]) / LAST) for case in trained]
 
 
-for workload in ("llama3.1-8b", "grok1-314b") if os.environ.get("XGSW_TEST_LONG") else ():
+for workload in ("llama3.1-8b", "grok1-314b") if LONG else ():
     runs = [losses_of(workload, seed) for seed in SEEDS]
     first, last = ([sum(run[p][i] for run in runs) / len(runs) for p in (0, 1)] for i in (0, 1))
     tap.say(f"{workload}, 200 steps: FP32 {first[0]:.3f} -> {last[0]:.5f}, FP8 {first[1]:.3f} -> {last[1]:.5f}")

@@ -3,9 +3,8 @@
 and for real cells on the emulator without computing."""
 import json
 import math
-import os
 
-from program import Tap, alone, deck_file
+from program import LONG, Tap, alone, deck_file
 
 EMULATOR = "build/emulator/xgsw-emulator"
 CELLS = (("llama3.1-8b", "bf16", 8), ("llama3.1-70b", "bf16", 64), ("llama3.1-405b", "fp8", 512),
@@ -72,7 +71,7 @@ found = sliced(run) if run.returncode == 0 else []
 tap.ok(len(found) == 2 and all(is_whole(*one, ["all", "resident"]) for one in found),
        "on an emulated GPU, whose memory is checked, every operation runs on what it is given",
        run.stdout[-2000:] + run.stderr)
-for workload, precision, ranks in CELLS if "XGSW_TEST_LONG" in os.environ else CELLS[:1]:
+for workload, precision, ranks in CELLS if LONG else CELLS[:1]:
     run = slice_of(f"backend = cuda\nsize = full\n[{workload}]\nprecision = {precision}\n", ranks, program=EMULATOR,
                    variables={"EMULATOR_IDLE": "1"})
     rank, operations = (sliced(run) or [({}, [])])[0] if run.returncode == 0 else ({}, [])

@@ -46,11 +46,15 @@ start_slurm() {
     munged --force --socket="$folder/munge.socket" --key-file="$folder/munge.key" --pid-file="$folder/munged.pid" \
         --log-file="$folder/munged.log" --seed-file="$folder/munge.seed" || return 1
     mkdir "$folder/state" "$folder/spool"
+    local ports     # two that are free
+    ports=$(python3 -c 'import socket
+free = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+print(*(s.getsockname()[1] for s in free))')
     cat >"$SLURM_CONF" <<END
 ClusterName=xgsw
 SlurmctldHost=$host(127.0.0.1)
-SlurmctldPort=$((20000 + $$ % 10000))
-SlurmdPort=$((30000 + $$ % 10000))
+SlurmctldPort=${ports% *}
+SlurmdPort=${ports#* }
 SlurmUser=root
 AuthType=auth/munge
 AuthInfo=socket=$folder/munge.socket

@@ -23,7 +23,7 @@ from validate import libraries  # noqa: E402
 
 libraries.need()
 
-from program import PROGRAM, Tap  # noqa: E402, F401
+from program import FULL, LONG, PROGRAM, Tap  # noqa: E402, F401
 from validate import recover  # noqa: E402
 from validate.record import Unreadable, read_record  # noqa: E402, F401
 
@@ -32,7 +32,6 @@ BUILD = os.path.join(TOP, os.environ.get("BUILD", "build/mpicc"))
 UNITS = os.environ.get("XGSW_UNITS", os.path.join(BUILD, "units"))
 XGSW = os.path.abspath(PROGRAM)
 VALIDATE = os.path.join(TOP, "validation", "validate.py")
-LONG = "XGSW_TEST_LONG" in os.environ
 # The seconds after which a run hangs, however busy the machine is.
 HANGS = 500
 SHAPE = ("check = off\nsize = full\nprecision = fp32\ntensor = 1\nlayers = 2\nhidden = {0}\nffn = {0}\nheads = 4\n"
