@@ -11,12 +11,12 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { STEPS = 40, MOST = 16 };
+enum { STEPS = 40, MOST_IN_RUN = 16 };
 typedef struct {
     int ranks;
-    double work[MOST]; /* flops; the time is proportional to them */
-    rank_pace pace[MOST];
-    double own[STEPS * MOST];
+    double work[MOST_IN_RUN]; /* flops; the time is proportional to them */
+    rank_pace pace[MOST_IN_RUN];
+    double own[STEPS * MOST_IN_RUN];
 } run;
 
 /* Returns a reproducible number between -1 and 1. */
@@ -54,7 +54,7 @@ static unsigned outliers(run *x, int64_t steps)
 
 static void equal_ranks_name_nobody(void **state)
 {
-    for (int ranks = 1; ranks <= MOST; ranks++) {
+    for (int ranks = 1; ranks <= MOST_IN_RUN; ranks++) {
         run x = alike(ranks, NULL, 0.3);
         assert_int_equal(outliers(&x, STEPS), 0);
         assert_int_equal(x.pace[0].peers, ranks - 1);
@@ -65,7 +65,7 @@ static void equal_ranks_name_nobody(void **state)
 /* The excess is within 5 %: noise of 10 % per step gives a standard error below 2 %. */
 static void a_slow_rank_is_named_with_its_excess(void **state)
 {
-    for (int ranks = 2; ranks <= MOST; ranks++)
+    for (int ranks = 2; ranks <= MOST_IN_RUN; ranks++)
         for (double factor = 1.2; factor < 4.0; factor *= 1.5) {
             run x = alike(ranks, NULL, 0.1);
             slow_down(&x, ranks / 2, factor);
