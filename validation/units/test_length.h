@@ -12,7 +12,7 @@ static inline bool test_is_full(void) { return test_is_long() || getenv("XGSW_TE
 /* Returns whether the test runs on the emulated GPU, which is slow, and is brief. */
 static inline bool test_is_brief_emulation(void)
 {
-    const char *machine = getenv("XGSW_TEST_MACHINE");
-    if (test_is_full() || !machine || strcmp(machine, "cuda") != 0) return false;
+    const char *tested = getenv("XGSW_TEST_MACHINE");
+    if (test_is_full() || !tested || strcmp(tested, "cuda") != 0) return false;
     return strncmp(machine_device_of(MACHINE_CUDA).name, "Emulated", strlen("Emulated")) == 0;
 }
