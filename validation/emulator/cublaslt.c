@@ -102,9 +102,9 @@ static cublasStatus_t check_shapes(const job *j)
         return cublaslt_refuse(CUBLAS_STATUS_NOT_SUPPORTED, "epilogue %d", j->how.epilogue);
     if (j->how.epilogue == CUBLASLT_EPILOGUE_BIAS && !j->how.bias)
         return cublaslt_refuse(CUBLAS_STATUS_INVALID_VALUE, "a bias without an address");
-    if (j->how.emulator_multiprocessors() < 0 || j->how.emulator_multiprocessors() > emulator_multiprocessors())
-        return cublaslt_refuse(CUBLAS_STATUS_INVALID_VALUE, "%d of %d emulator_multiprocessors()",
-                               j->how.emulator_multiprocessors(), emulator_multiprocessors());
+    if (j->how.multiprocessors < 0 || j->how.multiprocessors > emulator_multiprocessors())
+        return cublaslt_refuse(CUBLAS_STATUS_INVALID_VALUE, "%d of %d multiprocessors", j->how.multiprocessors,
+                               emulator_multiprocessors());
     return CUBLAS_STATUS_SUCCESS;
 }
 
