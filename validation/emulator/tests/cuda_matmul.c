@@ -306,7 +306,7 @@ static void little_scratch(void)
 /* One wrong property of a product d = a b below the public interface, and the library's words; NULL: nothing is wrong.
  */
 enum { NOTHING, LEADING, UNALIGNED, ALGORITHM, FP8, FP8_LAYOUT, FP8_FORMATS, FP8_MIXED, FP8_OUTPUT };
-enum { FP8_TERMS = FP8_OUTPUT + 1, FP8_ROWS, FP8_LEADING, FP8_PROMISE, FP8_BIAS, FP8_SCALE };
+enum { FP8_TERMS = FP8_OUTPUT + 1, FP8_ROWS, FP8_LEADING, FP8_PROMISE, FP8_BIAS, FP8_NO_SCALE };
 static const struct {
     int mistake;
     const char *words;
@@ -325,7 +325,7 @@ static const struct {
     { FP8_LEADING, "do not begin at multiples of 16 bytes" },
     { FP8_PROMISE, "FP8 aligned to 8 bytes" },
     { FP8_BIAS, "which would be BF16" },
-    { FP8_SCALE, "cublasLtMatmul: a scale" },
+    { FP8_NO_SCALE, "cublasLtMatmul: a scale" },
 };
 static size_t deed;
 
@@ -353,7 +353,7 @@ static void spoil(int which, product_key *key, candidate *c, void **x)
     case FP8_LEADING: key->leading[RIGHT] = 24; break;
     case FP8_PROMISE: key->alignment[RIGHT] = 8; break;
     case FP8_BIAS: key->format[DESTINATION] = F32, key->bias = 1; break;
-    case FP8_SCALE: x[RIGHT_SCALE] = device.memory + ARENA; break;
+    case FP8_NO_SCALE: x[RIGHT_SCALE] = device.memory + ARENA; break;
     default: break;
     }
 }
