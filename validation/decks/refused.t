@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The program refuses decks on two ranks: exactly the expected lines, status 2 and no file, at most a second later than
-the launcher. The unit test deck_refused compares the lines of every deck of refused.list."""
+the launcher. The unit test deck compares the lines of every deck of refused.list."""
 import glob
 import os
 import sys

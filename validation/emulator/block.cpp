@@ -107,7 +107,6 @@ static void block_begin(block *b)
     uint64_t at = next_block;
     next_block = (next_block + stride) % blocks;
     begun++;
-    counts.blocks++;
     b->index = uint3{ unsigned(at % plan->grid.x), unsigned(at / plan->grid.x % plan->grid.y),
                       unsigned(at / plan->grid.x / plan->grid.y) };
     b->waiting = b->gone = 0;

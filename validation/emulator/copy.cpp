@@ -68,7 +68,6 @@ static cudaError_t enqueue_copy(copy c, enum cudaMemcpyKind kind, cudaStream_t s
         return emulator_last_error(cudaErrorInvalidPitchValue);
     c.to_host = !in_device(c.to, span(c.to_pitch, c));
     check_kind(c, kind, call);
-    counts.copies++;
     if (c.to_host && c.pinned_only) __asan_poison_memory_region(c.to, span(c.to_pitch, c));
     emulator_enqueue(s, call, run_copy, new copy(c), release_copy);
     return cudaSuccess;

@@ -94,8 +94,6 @@ static cublasStatus_t check_shapes(const job *j)
 {
     bool ta = j->how.trans[0] == CUBLAS_OP_T, tb = j->how.trans[1] == CUBLAS_OP_T;
     uint64_t m = ta ? j->a.cols : j->a.rows, k = ta ? j->a.rows : j->a.cols, n = tb ? j->b.rows : j->b.cols;
-    int multiprocessors = 0;
-    cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0);
     if (m != j->d.rows || n != j->d.cols || k != (tb ? j->b.cols : j->b.rows))
         return cublaslt_refuse(CUBLAS_STATUS_INVALID_VALUE, "the shapes of a, b and d do not multiply");
     if (j->how.pointer_mode != CUBLASLT_POINTER_MODE_HOST)
@@ -104,9 +102,9 @@ static cublasStatus_t check_shapes(const job *j)
         return cublaslt_refuse(CUBLAS_STATUS_NOT_SUPPORTED, "epilogue %d", j->how.epilogue);
     if (j->how.epilogue == CUBLASLT_EPILOGUE_BIAS && !j->how.bias)
         return cublaslt_refuse(CUBLAS_STATUS_INVALID_VALUE, "a bias without an address");
-    if (j->how.multiprocessors < 0 || j->how.multiprocessors > multiprocessors)
+    if (j->how.multiprocessors < 0 || j->how.multiprocessors > emulator_multiprocessors())
         return cublaslt_refuse(CUBLAS_STATUS_INVALID_VALUE, "%d of %d multiprocessors", j->how.multiprocessors,
-                               multiprocessors);
+                               emulator_multiprocessors());
     return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -35,15 +35,13 @@ __attribute__((noreturn, format(printf, 1, 2))) void emulator_fail(const char *f
 bool emulator_idle(void);
 /* Returns a random number below n. */
 unsigned emulator_random(unsigned n);
-/* Restarts the random order with another seed. */
-void emulator_seed(unsigned long long seed);
 
 /* Between these two calls, a call that makes the host wait for the device fails. */
 void emulator_step_begin(void);
 void emulator_step_end(void);
 
 typedef struct {
-    long launches, blocks, switches, copies, queries, synchronizations;
+    long launches, queries, synchronizations;
 } emulator_counts;
 emulator_counts emulator_counted(void);
 

@@ -43,20 +43,20 @@ $(EMULATOR)/%.c.o: %.c $(EMULATOR)/flags
 
 $(EMULATOR)/src/base/processor.c.o: private EMULATOR_C := $(filter-out -march=%,$(EMULATOR_C))
 
-# Its header may lie with those that are faked.
-$(EMULATOR)/src/machine/ranges/nvtx.c.o: EMULATOR_C += $(CUDA_FROM:%=-idirafter %/include)
+# Its header may lie with those that are faked. (private: else the flags' file, a prerequisite, would differ by goal.)
+$(EMULATOR)/src/machine/ranges/nvtx.c.o: private EMULATOR_C += $(CUDA_FROM:%=-idirafter %/include)
 
 $(EMULATOR)/%.cu.o: %.cu $(EMULATOR)/flags
 	@mkdir -p $(@D); echo '  emulate $<'
 	$(Q)$(EMULATOR_CXX) -c $< -o $@
 
 # Warnings are nvcc's business.
-$(EMULATOR)/src/%.cu.o: EMULATOR_CXX += -Wno-extra -O2 $(EMULATOR_FOLLOWED)
-$(EMULATOR)/validation/emulator/tests/%.cpp.o: EMULATOR_CXX += -Wno-unused-parameter $(EMULATOR_FOLLOWED)
+$(EMULATOR)/src/%.cu.o: private EMULATOR_CXX += -Wno-extra -O2 $(EMULATOR_FOLLOWED)
+$(EMULATOR)/validation/emulator/tests/%.cpp.o: private EMULATOR_CXX += -Wno-unused-parameter $(EMULATOR_FOLLOWED)
 
 # What switches threads and follows loads and stores is called more often than all else, and is not what is tested.
 $(patsubst %,$(EMULATOR)/validation/emulator/%.cpp.o,block fiber followed): \
-  EMULATOR_CXX += -O2 -fno-sanitize=all -fno-tree-loop-distribute-patterns
+  private EMULATOR_CXX += -O2 -fno-sanitize=all -fno-tree-loop-distribute-patterns
 
 $(EMULATOR)/%.cpp.o: %.cpp $(EMULATOR)/flags
 	@mkdir -p $(@D); echo '  emulate $<'

@@ -51,8 +51,6 @@ uint64_t random_state = seed();
 using namespace emulator;
 
 unsigned emulator_random(unsigned n) { return draw(n); }
-void emulator_seed(unsigned long long seed) { random_state = mixed(1, seed); }
-
 void emulator_fail(const char *format, ...)
 {
     va_list arguments;
@@ -76,7 +74,6 @@ cudaError_t emulator_last_error(cudaError_t code)
     return code;
 }
 
-cudaError_t cudaPeekAtLastError(void) { return last_error; }
 cudaError_t cudaGetLastError(void)
 {
     cudaError_t code = last_error;
@@ -88,10 +85,7 @@ cudaError_t cudaGetLastError(void)
     X(cudaSuccess, "no error")                                                                                         \
     X(cudaErrorInvalidValue, "invalid argument")                                                                       \
     X(cudaErrorMemoryAllocation, "out of memory")                                                                      \
-    X(cudaErrorInitializationError, "initialization error")                                                            \
-    X(cudaErrorInvalidConfiguration, "invalid configuration argument")                                                 \
     X(cudaErrorInvalidPitchValue, "invalid pitch argument")                                                            \
-    X(cudaErrorInvalidMemcpyDirection, "invalid copy direction for memcpy")                                            \
     X(cudaErrorInsufficientDriver, "CUDA driver version is insufficient for CUDA runtime version")                     \
     X(cudaErrorDevicesUnavailable, "CUDA-capable device(s) is/are busy or unavailable")                                \
     X(cudaErrorInvalidDeviceFunction, "invalid device function")                                                       \
@@ -99,10 +93,6 @@ cudaError_t cudaGetLastError(void)
     X(cudaErrorInvalidDevice, "invalid device ordinal")                                                                \
     X(cudaErrorInvalidResourceHandle, "invalid resource handle")                                                       \
     X(cudaErrorNotReady, "device not ready")                                                                           \
-    X(cudaErrorIllegalAddress, "an illegal memory access was encountered")                                             \
-    X(cudaErrorLaunchOutOfResources, "too many resources requested for launch")                                        \
-    X(cudaErrorLaunchFailure, "unspecified launch failure")                                                            \
-    X(cudaErrorNotSupported, "operation not supported")                                                                \
     X(cudaErrorUnknown, "unknown error")
 /* clang-format off */
 #define NAME_CASE(code, words) case code: return #code;

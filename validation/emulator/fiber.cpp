@@ -44,7 +44,6 @@ void fiber_switch(fiber *to)
 {
     fiber *from = now;
     now = to ? to : &own;
-    counts.switches++;
     __sanitizer_start_switch_fiber(&from->fake, now->bottom, now->bytes);
     context::transfer_t t = context::jump_fcontext(now->resume, from);
     arrive(from, t);

@@ -93,13 +93,3 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attr
     shared_allowed[kernel] = size_t(value);
     return cudaSuccess;
 }
-
-cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *kernel)
-{
-    EMULATOR_CALL();
-    int bound = emulator_kernel_bound(kernel);
-    if (!bound) return emulator_last_error(cudaErrorInvalidDeviceFunction);
-    auto found = shared_allowed.find(kernel);
-    *attributes = { 0, 0, 0, bound, 32, found == shared_allowed.end() ? int(USUAL_SHARED) : int(found->second) };
-    return cudaSuccess;
-}

@@ -116,17 +116,13 @@ cudaError_t cudaFree(void *memory)
     return cudaSuccess;
 }
 
-cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
+cudaError_t cudaMallocHost(void **memory, size_t bytes)
 {
     EMULATOR_CALL();
     synchronizing(__func__);
-    if (flags & ~unsigned(cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined))
-        return emulator_last_error(cudaErrorInvalidValue);
     *memory = bytes ? take(pinned, bytes) : NULL;
     return bytes && !*memory ? emulator_last_error(cudaErrorMemoryAllocation) : cudaSuccess;
 }
-
-cudaError_t cudaMallocHost(void **memory, size_t bytes) { return cudaHostAlloc(memory, bytes, cudaHostAllocDefault); }
 
 cudaError_t cudaFreeHost(void *memory)
 {
@@ -146,13 +142,3 @@ cudaError_t cudaMemGetInfo(size_t *unused, size_t *total)
 }
 
 void emulator_hold(long long bytes) { device_used += static_cast<size_t>(bytes); }
-
-cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *memory)
-{
-    EMULATOR_CALL();
-    void *p = const_cast<void *>(memory);
-    *attributes = { cudaMemoryTypeUnregistered, 0, NULL, NULL };
-    if (in_device(p, 1)) *attributes = { cudaMemoryTypeDevice, 0, p, NULL };
-    else if (in_pinned(p, 1)) *attributes = { cudaMemoryTypeHost, 0, p, p };
-    return cudaSuccess;
-}

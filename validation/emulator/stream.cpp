@@ -41,7 +41,6 @@ struct CUstream_st {
 };
 struct CUevent_st {
     emulator::record_pointer latest;
-    unsigned flags;
 };
 
 namespace emulator
@@ -250,13 +249,6 @@ void emulator_enqueue_polled(cudaStream_t s, const char *what, bool (*may_begin)
 
 void emulator_occupy(cudaStream_t s, int multiprocessors) { s->items.back().multiprocessors = multiprocessors; }
 
-cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t function, void *data)
-{
-    EMULATOR_CALL();
-    emulator_enqueue(s, __func__, function, data, NULL);
-    return cudaSuccess;
-}
-
 /* --- Streams
  * -------------------------------------------------------------------------------------------------------------- */
 
@@ -277,14 +269,6 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags)
     return cudaStreamCreateWithPriority(s, flags, 0);
 }
 cudaError_t cudaStreamCreate(cudaStream_t *s) { return cudaStreamCreateWithFlags(s, cudaStreamDefault); }
-
-cudaError_t cudaStreamGetPriority(cudaStream_t s, int *priority)
-{
-    EMULATOR_CALL();
-    stream_check(s, __func__);
-    *priority = s->priority;
-    return cudaSuccess;
-}
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 {
@@ -354,15 +338,13 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags)
 /* --- Events
  * --------------------------------------------------------------------------------------------------------------- */
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags)
+cudaError_t cudaEventCreate(cudaEvent_t *e)
 {
     EMULATOR_CALL();
-    *e = new CUevent_st{ NULL, flags };
+    *e = new CUevent_st{ NULL };
     events.push_back(*e);
     return cudaSuccess;
 }
-
-cudaError_t cudaEventCreate(cudaEvent_t *e) { return cudaEventCreateWithFlags(e, cudaEventDefault); }
 
 cudaError_t cudaEventDestroy(cudaEvent_t e)
 {
@@ -407,8 +389,7 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEven
     EMULATOR_CALL();
     event_check(from, __func__);
     event_check(to, __func__);
-    if (!from->latest || !to->latest || ((from->flags | to->flags) & cudaEventDisableTiming))
-        return emulator_last_error(cudaErrorInvalidResourceHandle);
+    if (!from->latest || !to->latest) return emulator_last_error(cudaErrorInvalidResourceHandle);
     if (!from->latest->done || !to->latest->done) return emulator_last_error(cudaErrorNotReady);
     *milliseconds = float(1e3 * (to->latest->seconds - from->latest->seconds));
     return cudaSuccess;

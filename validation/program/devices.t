@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Cases on devices, run by the program for the emulated GPU: which are refused, which use the host, and what the report
-and the record say about devices. (All ways to choose a backend: units/plan/shapes_layout.c.)"""
+and the record say about devices. (All ways to choose a backend: units/plan/shapes.c.)"""
 import os
 import re
 import subprocess

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The dry run: every cell of the reference, bytes per parameter of the recipe's example, and the output for a deck.
-(That bytes, flops and operations are those of a run: units/bench/dry_run_runs.c.)"""
+(That bytes, flops and operations are those of a run: units/bench/dry_run.c.)"""
 import csv
 import os
 import re

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "units/folder.h"
+
 enum { ROWS = 6, HALF = 24, WRONG = 77 };
 static bool wrong;
 static unsigned place[2]; /* of the last kernel's operands, modulo 256 */
@@ -93,5 +95,5 @@ int main(void)
     const struct CMUnitTest tests[] = { cmocka_unit_test(a_right_kernel_passes),
                                         cmocka_unit_test(a_wrong_kernel_is_named_and_fails_again),
                                         cmocka_unit_test(a_part_of_it_is_named_and_fails_again) };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

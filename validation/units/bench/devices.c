@@ -1,6 +1,8 @@
-/* Checks the selection of devices and its refusals, without a device, on any number of ranks. */
+/* Checks, on any number of ranks, the selection of devices and its refusals, without a device; and which groups span
+ * nodes, on invented nodes. */
 #include "bench/run/devices.h"
 #include "bench/launch/case_machine.h"
+#include "bench/launch/placement.h"
 #include "bench/launch/window.h"
 #include "units/train/trained.h"
 #include <setjmp.h>
@@ -92,6 +94,72 @@ static void ranks_that_lie_alike_have_windows(void **state)
     }
 }
 
+/* ---- nodes ---- */
+
+enum { MOST = 64 };
+typedef struct {
+    int t, c, d, p, expert, nodes;
+    bool cyclic;
+    int domains;                  /* 0: one per node */
+    const char *text, *complaint; /* NULL if none */
+} row;
+
+static const row rows[] = {
+    { 1, 1, 1, 1, 1, 1, false, 0, "1 node of 1 rank", NULL },
+    { 2, 1, 2, 1, 1, 1, false, 0, "1 node of 4 ranks; tensor, data within a node", NULL },
+    { 2, 2, 2, 2, 1, 2, false, 0, "2 nodes of 8 ranks; tensor, context, data within a node, pipeline across", NULL },
+    { 4, 2, 1, 2, 1, 4, false, 0, "4 nodes of 4 ranks; tensor within a node, context, pipeline across", NULL },
+    { 2, 1, 2, 1, 1, 2, true, 0, "2 nodes of 2 ranks; data within a node, tensor across",
+      "tensor groups span nodes: ranks 0 and 1 of one group are apart; neighbouring ranks are on different nodes "
+      "(cyclic): "
+      "use srun --distribution=block or mpirun --map-by ppr:2:node" },
+    { 8, 1, 2, 1, 1, 4, false, 0, "4 nodes of 4 ranks; tensor, data across",
+      "tensor groups span nodes: ranks 0 and 4 of one group are apart; tensor = 8 needs nodes with a multiple of 8 "
+      "consecutive ranks; these have 4" },
+    { 2, 1, 3, 1, 1, 2, false, 0, "2 nodes of 3 ranks; tensor, data across",
+      "tensor groups span nodes: ranks 2 and 3 of one group are apart; tensor = 2 needs nodes with a multiple of 2 "
+      "consecutive ranks; these have 3" },
+    { 1, 2, 4, 1, 4, 2, false, 0, "2 nodes of 4 ranks; context, expert within a node, data across", NULL },
+    { 1, 1, 8, 1, 8, 2, false, 0, "2 nodes of 4 ranks; data, expert across", NULL },
+    { 8, 1, 2, 1, 1, 4, false, 2, "4 nodes of 4 ranks; tensor, data across; tensor within an NVLink domain", NULL },
+    { 8, 1, 1, 3, 1, 6, false, 2, "6 nodes of 4 ranks; tensor, pipeline across",
+      "tensor groups span NVLink domains: ranks 8 and 12 of one group are apart; tensor = 8 needs NVLink domains "
+      "with a multiple of 8 consecutive ranks; these have 12" },
+    { 1, 1, 5, 1, 1, 2, true, 0, "2 nodes of 2 to 3 ranks; data across", NULL },
+};
+
+static mesh_layout layout_of(const row *r)
+{
+    return (mesh_layout){ .degree = { [AXIS_TENSOR] = r->t,
+                                      [AXIS_CONTEXT] = r->c,
+                                      [AXIS_SHARD] = 1,
+                                      [AXIS_DATA] = r->d,
+                                      [AXIS_PIPELINE] = r->p },
+                          .expert = r->expert,
+                          .chunks_per_stage = 1,
+                          .ranks = r->t * r->c * r->d * r->p };
+}
+
+static placement placed(const row *r, const mesh_layout *l)
+{
+    int node[MOST], domain[MOST];
+    for (int i = 0; i < l->ranks; i++) node[i] = r->cyclic ? i % r->nodes : i * r->nodes / l->ranks;
+    for (int i = 0; i < l->ranks; i++) domain[i] = r->domains ? node[i] * r->domains / r->nodes : node[i];
+    return placement_of(l, node, domain);
+}
+
+static void groups_that_span_nodes_are_found(void **state)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char sentence[REASON_LENGTH] = "";
+        mesh_layout l = layout_of(&rows[i]);
+        placement p = placed(&rows[i], &l);
+        assert_string_equal(p.text, rows[i].text);
+        assert_int_equal(placement_complaint(&p, &l, sentence), rows[i].complaint != NULL);
+        if (rows[i].complaint) assert_string_equal(sentence, rows[i].complaint);
+    }
+}
+
 int main(int argc, char **argv)
 {
     world_start(&argc, &argv);
@@ -101,6 +169,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_is_refused_depends_on_the_devices),
         cmocka_unit_test(keys_reach_the_machine),
         cmocka_unit_test(ranks_that_lie_alike_have_windows),
+        cmocka_unit_test(groups_that_span_nodes_are_found),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     world_stop();

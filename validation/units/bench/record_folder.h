@@ -1,27 +1,18 @@
-/* A private folder of a test, and its contents. */
+/* A private folder of a test of records, and its contents. */
 #pragma once
 #include "record_sample.h"
+#include "units/folder.h"
 #include <dirent.h>
-#include <sys/stat.h>
 
-static char folder[64], path[128];
+static char path[512]; /* a record in the folder */
 
-/* path: a record in this folder. */
-static inline int make_folder(void **state)
+static inline int make_record_folder(void **state)
 {
-    snprintf(folder, sizeof folder, "/tmp/xgsw-record-XXXXXX");
-    if (!mkdtemp(folder)) return -1;
-    chmod(folder, 0755);
+    int status = make_folder(state);
     snprintf(path, sizeof path, "%s/sample.h5", folder);
-    return 0;
+    return status;
 }
-
-static inline int remove_folder(void **state)
-{
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command);
-}
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_record_folder, remove_folder)
 
 /* Returns the number of files in the folder, without journals. */
 static inline int files_in_folder(void)

@@ -1,10 +1,5 @@
 /* Invented, consistent results and the record of them, for the tests of the record. */
 #pragma once
-/* machine/op/op.h defines `access`, too. */
-#define access access_of_unistd
-#include <unistd.h>
-#undef access
-
 #include "bench/facts/judge.h"
 #include "bench/record/place.h"
 #include "bench/record/provenance.h"
@@ -20,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 

@@ -1,5 +1,6 @@
 /* Compares the timeline with schedules worked out by hand. Only attention takes time: 1 s per layer forward, 2 s
- * backward. All sums are exact, so times are equal to the last bit. */
+ * backward. All sums are exact, so times are equal to the last bit. Its operations are those of a measured step (and
+ * those are a run's: dry_run.c). */
 #include "machine/timeline/timeline.h"
 #include "bench/launch/case_machine.h"
 #include "machine/queue/submit.h"
@@ -122,6 +123,60 @@ static void a_removed_wait_shortens_the_step(void **state)
     }
     assert_true(shorter > 0);
     case_close(&c);
+}
+
+/* ---- operations ---- */
+
+/* Counts of each rank's operations in the second step. */
+typedef struct {
+    const paper_case *of;
+    tally ran[STAGES];
+} counted;
+
+static void count(void *me, const timeline_event *e)
+{
+    counted *n = me;
+    const preparation *work = &n->of->r[e->rank].prepared;
+    const work_item *x = &work->order->item[e->what->item];
+    if (e->what->step != 1) return;
+    if (x->note < 0) fail_msg("%s has no note", x->name);
+    op o = work->note[x->note].op;
+    if (x->group >= 0) o.args.fabric.group = &work->order->group[x->group];
+    tally_submit(&n->ran[e->rank], &o);
+}
+
+static void assert_same_counts(tally *ran, const tally *measured, const char *keys)
+{
+    for (int k = 0; k < OP_KINDS; k++) {
+        const tally_row *p = &ran->kind[k], *m = &measured->kind[k];
+        if (p->count != m->count || p->flops != m->flops || p->bytes != m->bytes)
+            fail_msg("%s%s: %lld of %lld", keys, op_kind_name(k), (long long)p->count, (long long)m->count);
+    }
+    assert_true(measured->axes > 0 && ran->axes == measured->axes);
+    for (int a = 0; a < measured->axes; a++) {
+        const tally_axis *m = &measured->axis[a], *p = &ran->axis[tally_axis_of(ran, m->axis)];
+        assert_true(p->messages == m->messages && p->bytes == m->bytes && p->sent == m->sent);
+    }
+}
+
+/* One case per axis on two ranks. */
+static void every_operation_of_a_step_runs_once(void **state)
+{
+    static const char *const keys[] = {
+        "[llama3.1-8b]\ntensor = 2\n",  "[llama3.1-8b]\npipeline = 2\nchunks_per_stage = 2\n",
+        "[llama3.1-8b]\ncontext = 2\n", "[llama3.1-8b]\ndata = 2\n",
+        "[llama3.1-8b]\nshard = 2\n",   "[grok1-314b]\nexpert = 2\n"
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        char why[1024] = "";
+        paper_case c = case_open(keys[i], 2);
+        counted n = { .of = &c };
+        for (int k = 0; k < c.ranks; k++) c.rank[k].work = &c.r[k].prepared;
+        if (!timeline_run(c.rank, c.ranks, &(timeline_options){ .ran = count, .context = &n }, why, sizeof why))
+            fail_msg("%s", why);
+        for (int k = 0; k < c.ranks; k++) assert_same_counts(&n.ran[k], &c.r[k].step, keys[i]);
+        case_close(&c);
+    }
 }
 
 /* ---- a hostile order ---- */
@@ -378,6 +433,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(bubbles_are_those_of_the_formulas),
                                         cmocka_unit_test(a_removed_wait_shortens_the_step),
+                                        cmocka_unit_test(every_operation_of_a_step_runs_once),
                                         cmocka_unit_test(a_hostile_order_changes_nothing),
                                         cmocka_unit_test(the_last_one_begins_a_transfer),
                                         cmocka_unit_test(a_hosts_transfer_takes_its_thread),

@@ -1,21 +1,32 @@
 /* Transfers with known exact results, one at a time on one queue. Any number of ranks, on the host or on GPUs. */
 #include "fabric_ranks.h"
 #include "machine/watch/watch.h"
+#include "units/test_length.h"
 #include <math.h>
 
-enum { ROUNDS = 3, ROUNDS_ON_GPUS = 1, GUARD = 64, LARGEST = 70001, MANY = 20000, MANY_ON_GPUS = 1000 };
+enum {
+    ROUNDS = 3,
+    ROUNDS_ON_GPUS = 1,
+    GUARD = 64,
+    LARGEST = 70001,
+    MANY = 20000,
+    MANY_ON_GPUS = 1000,
+    MANY_BRIEFLY = 100
+};
 
 static test_group all;
 static test_floor paper, real;
 
-static const int64_t sizes[] = { 0, 1, 3, 17, 1000, 4096, 4097, 8193, LARGEST };
-enum { SIZES = sizeof sizes / sizeof *sizes };
+static const int64_t sizes[] = { 0, 1, 17, 1000, 3, 4096, 4097, 8193, LARGEST };
+enum { ALL_SIZES = sizeof sizes / sizeof *sizes, FEW_SIZES = 4 };
+static int used_sizes = ALL_SIZES; /* the first of them */
 static const dtype sum_types[] = { F32, BF16, F64, U64 };
 
 static int rounds(void) { return real.kind == MACHINE_HOST ? ROUNDS : ROUNDS_ON_GPUS; }
 
 static int open_floor(void **state)
 {
+    if (test_is_brief_emulation()) used_sizes = FEW_SIZES;
     group_of_all(&all);
     paper = floor_open((machine_options){ .on_paper = true }, 0);
     real = floor_open((machine_options){ .prove_access = true }, (size_t)LARGEST * 8 * (size_t)world_ranks() + 1024);
@@ -182,7 +193,7 @@ static bool largest_is_found(group *g, int64_t n, int round)
 static void all_gather_is_exact(void **state)
 {
     for (int t = 0; t < DTYPES; t++)
-        for (int i = 0; i < SIZES; i++)
+        for (int i = 0; i < used_sizes; i++)
             for (int round = 0; round < rounds(); round++)
                 for (int in_place = 0; in_place < 2; in_place++)
                     assert_on_all(gather_is_exact(&all.g, (dtype)t, sizes[i], in_place, round), "all_gather %s %lld %s",
@@ -192,7 +203,7 @@ static void all_gather_is_exact(void **state)
 static void reduce_scatter_is_exact(void **state)
 {
     for (int t = 0; t < 4; t++)
-        for (int i = 0; i < SIZES; i++)
+        for (int i = 0; i < used_sizes; i++)
             for (int round = 0; round < rounds(); round++)
                 assert_on_all(scatter_is_exact(&all.g, sum_types[t], sizes[i], round), "reduce_scatter %s %lld",
                               dtype_name(sum_types[t]), (long long)sizes[i]);
@@ -202,11 +213,11 @@ static void all_to_all_is_exact(void **state)
 {
     group back = group_reversed(&all.g);
     for (int t = 0; t < DTYPES; t++)
-        for (int i = 0; i < SIZES; i++)
+        for (int i = 0; i < used_sizes; i++)
             for (int round = 0; round < rounds(); round++)
                 assert_on_all(all_to_all_of(&all.g, (dtype)t, sizes[i], round), "all_to_all %s %lld",
                               dtype_name((dtype)t), (long long)sizes[i]);
-    for (int i = 0; i < SIZES && real.kind == MACHINE_HOST; i++)
+    for (int i = 0; i < used_sizes && real.kind == MACHINE_HOST; i++)
         assert_on_all(all_to_all_of(&back, F32, sizes[i], 0) && gather_is_exact(&back, F32, sizes[i], true, 0),
                       "reversed, %lld", (long long)sizes[i]);
 }
@@ -214,11 +225,11 @@ static void all_to_all_is_exact(void **state)
 static void all_reduce_is_exact(void **state)
 {
     for (int t = 0; t < 4; t++)
-        for (int i = 0; i < SIZES; i++)
+        for (int i = 0; i < used_sizes; i++)
             for (int round = 0; round < rounds(); round++)
                 assert_on_all(reduce_is_exact(&all.g, sum_types[t], sizes[i], round), "all_reduce %s %lld",
                               dtype_name(sum_types[t]), (long long)sizes[i]);
-    for (int i = 0; i < SIZES; i++)
+    for (int i = 0; i < used_sizes; i++)
         for (int round = 0; round < rounds(); round++)
             assert_on_all(largest_is_found(&all.g, sizes[i], round), "all_reduce i32 %lld", (long long)sizes[i]);
 }
@@ -227,7 +238,7 @@ static void all_reduce_is_exact(void **state)
 static void a_group_of_one_needs_no_communicator(void **state)
 {
     group one = group_line("one", world_rank(), 1, 1, 0);
-    for (int i = 0; i < SIZES; i++)
+    for (int i = 0; i < used_sizes; i++)
         for (int t = 0; t < 4; t++) {
             dtype type = sum_types[t];
             bool right = gather_is_exact(&one, type, sizes[i], false, 0) &&
@@ -315,7 +326,7 @@ static bool sums_are_right(dtype from, dtype to, const void *sums, int64_t first
 static void sums_are_made_in_rank_order_and_rounded_once(void **state)
 {
     static const dtype row[] = { F32, BF16, F64 };
-    int64_t n = 5000, whole = n * all.g.size;
+    int64_t n = test_is_brief_emulation() ? 1000 : 5000, whole = n * all.g.size;
     void *x = bytes_of((size_t)whole * 8);
     for (int i = 0; i < 3; i++) {
         set_rough(row[i], x, whole, all.g.rank);
@@ -383,7 +394,7 @@ static void exchange_of_all_with_all(void **state)
 static void many_transfers(void **state)
 {
     int ranks = all.g.size, right = (all.g.rank + 1) % ranks, left = (all.g.rank + ranks - 1) % ranks;
-    int many = real.kind == MACHINE_HOST ? MANY : MANY_ON_GPUS;
+    int many = real.kind == MACHINE_HOST ? MANY : test_is_brief_emulation() ? MANY_BRIEFLY : MANY_ON_GPUS;
     uint64_t token[2] = { (uint64_t)all.g.rank, 0 };
     tensor tokens = tensor_1d(token, U64, 2), there = placed(&real, tokens);
     for (int i = 0; i < many; i++) {
@@ -410,7 +421,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(many_transfers),
     };
     world_start(&argc, &argv);
-    watch_limit(30.0);
+    watch_limit(WATCH_SECONDS);
     size_t alone = 5,
            count = world_ranks() > 1 ? sizeof tests / sizeof *tests : alone; /* the other tests need a neighbour */
     int failures = _cmocka_run_group_tests("fabric", tests, count, open_floor, close_floor);

@@ -266,7 +266,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(all_to_all_is_struck), cmocka_unit_test(exchange_is_struck),
     };
     world_start(&argc, &argv);
-    watch_limit(30.0);
+    watch_limit(WATCH_SECONDS);
     int failures = cmocka_run_group_tests_name("strike_ranks", tests, open_groups, close_groups);
     world_stop();
     return failures;

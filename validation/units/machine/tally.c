@@ -1,4 +1,5 @@
 /* The tally: the submitted work, equal on every machine, and the time that it took. */
+#include "base/clock.h"
 #include "machine/queue/submit.h"
 #include <math.h>
 #include <setjmp.h>
@@ -6,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 #include <cmocka.h>
 
 static float a[64], b[64], c[64];
@@ -130,13 +132,17 @@ static void the_largest_group_of_an_axis_counts(void **state)
     }
 }
 
-/* Returns the dispatch time as a fraction of the time of 5000 submissions to a ring of fewer operations. */
-static double dispatch_share(void)
+/* Returns the dispatch time as a fraction of the time of 5000 submissions to a ring of fewer operations. undisturbed:
+ * no other process had this one's core for more than a twentieth of the time. */
+static double dispatch_share(bool *undisturbed)
 {
     static float large[1 << 16];
     machine *m = machine_open(&(machine_options){ 0 });
     queue *q = machine_queue(m, "compute");
+    double begin = clock_seconds();
+    clock_t used = clock();
     for (int i = 0; i < 5000; i++) submit(q, "x", fill_op(tensor_1d(large, F32, 1 << 16), 1.0));
+    *undisturbed = (double)(clock() - used) / CLOCKS_PER_SEC > 0.95 * (clock_seconds() - begin);
     const tally *t = machine_tally(m);
     assert_true(t->run_seconds > 0.0);
     double share = t->dispatch_seconds / (t->dispatch_seconds + t->run_seconds);
@@ -146,12 +152,16 @@ static double dispatch_share(void)
 }
 
 /* Operations that run because a ring is full count as execution, not as dispatch. On a busy machine this process may
- * lose its core during dispatch, but rarely: the best of five attempts counts. */
+ * lose its core during dispatch: it needs one attempt that passes, and is skipped if every attempt was disturbed. */
 static void a_full_ring_is_no_dispatch(void **state)
 {
-    double least = 1.0;
-    for (int i = 0; i < 5; i++) least = fmin(least, dispatch_share());
-    assert_true(least < 0.2);
+    bool undisturbed = false, quiet = false;
+    for (int i = 0; i < 10; i++) {
+        if (dispatch_share(&undisturbed) < 0.2) return;
+        quiet = quiet || undisturbed;
+    }
+    if (!quiet) print_message("# skipped: in each of 10 attempts other processes had this one's core\n"), skip();
+    fail_msg("submitting to a full ring counts as dispatch");
 }
 
 static void paper_takes_no_time(void **state)

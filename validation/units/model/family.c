@@ -75,21 +75,6 @@ static void nemotron_runs_again_and_keeps(void **state)
     check_policies(&nemotron, expected);
 }
 
-static void gpt3_runs_again_and_keeps(void **state)
-{
-    (void)state;
-    static const recomputed expected[POLICIES] = {
-        [RECOMPUTE_NONE] = { "", " x n1 moments1 qkv o lse x2 n2 moments2 up a" },
-        [RECOMPUTE_ATTENTION] = { " attention", " x n1 moments1 qkv x2 n2 moments2 up a" },
-        [RECOMPUTE_MLP] = { " up gelu", " x n1 moments1 qkv o lse x2 n2 moments2" },
-        [RECOMPUTE_ATTENTION_MLP] = { " attention_norm attention mlp_norm up gelu", " x qkv y1" },
-        [RECOMPUTE_LAYER] = { " attention_norm qkv attention attention_output mlp_norm up gelu", " x" },
-        [RECOMPUTE_ELEMENTWISE] = { " attention_norm mlp_norm gelu", " x qkv o lse y1 up" },
-        [RECOMPUTE_ATTENTION_ELEMENTWISE] = { " attention_norm attention mlp_norm gelu", " x qkv y1 up" },
-    };
-    check_policies(&gpt3, expected);
-}
-
 /* FP8: products keep FP8 values of their input, and the same steps run again. The values are kept as rows if a product
  * runs again and the step before it does not. Policies share a line if their mask drops nothing more. */
 static void codes_are_kept(const family *f, recompute_mask policy, const char *values, const char *codes,
@@ -175,7 +160,6 @@ int main(void)
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = { cmocka_unit_test(llama_runs_again_and_keeps),
                                         cmocka_unit_test(nemotron_runs_again_and_keeps),
-                                        cmocka_unit_test(gpt3_runs_again_and_keeps),
                                         cmocka_unit_test(llama_and_grok_keep_codes),
                                         cmocka_unit_test(tables_are_sound) };
     return cmocka_run_group_tests_name("family", tests, NULL, NULL);

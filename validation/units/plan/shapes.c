@@ -1,4 +1,5 @@
-/* Model shapes: sizes, padding, initialization, the check model and the single rank of its reference. */
+/* What a deck gets. Model shapes: sizes, padding, initialization, the check model and the single rank of its reference.
+ * Layout and batch: one row per deck and number of ranks. The backend. */
 #include "plan/model/shapes.h"
 #include "deck_source.h"
 #include "plan/model/check_case.h"
@@ -215,20 +216,265 @@ static void strips_divide_the_positions(void **state)
     }
 }
 
+/* ---- layout, batch, backend ---- */
+
+typedef struct {
+    const char *name, *body;
+    int ranks;
+    bool dry_run;
+    int tensor, pipeline, context, data, shard, chunks, used;
+    int64_t layers, global_batch, microbatches;
+    bool recipe;
+    const char *skipped;
+} row;
+
+#define FULL(workload) "[llama3.1-" workload "]\nsize = full\n"
+#define NONE ""
+#define NEEDS(needed, there) "needs " needed " ranks, there are " there
+
+static row rows[] = {
+    /* no layout key, small: all ranks are data ranks */
+    { "small on 1", "[llama3.1-8b]\n", 1, false, 1, 1, 1, 1, 1, 1, 1, 8, 2, 2, false, NONE },
+    { "small on 4", "[llama3.1-8b]\n", 4, false, 1, 1, 1, 4, 1, 1, 4, 8, 8, 2, false, NONE },
+    { "small on 7", "[llama3.1-8b]\n", 7, false, 1, 1, 1, 7, 1, 1, 7, 8, 14, 2, false, NONE },
+    /* data is the remainder; unused ranks idle */
+    { "tensor 4 on 4", "[llama3.1-8b]\ntensor = 4\n", 4, false, 4, 1, 1, 1, 1, 1, 4, 8, 2, 2, false, NONE },
+    { "tensor 2 on 4", "[llama3.1-8b]\ntensor = 2\n", 4, false, 2, 1, 1, 2, 1, 1, 4, 8, 4, 2, false, NONE },
+    { "tensor 2 on 7", "[llama3.1-8b]\ntensor = 2\n", 7, false, 2, 1, 1, 3, 1, 1, 6, 8, 6, 2, false, NONE },
+    { "data 2 on 7", "[llama3.1-8b]\ndata = 2\n", 7, false, 1, 1, 1, 2, 1, 1, 2, 8, 4, 2, false, NONE },
+    { "batches", "[llama3.1-8b]\ndata = 2\nmicrobatch = 3\nglobal_batch = 24\n", 2, false, 1, 1, 1, 2, 1, 1, 2, 8, 24,
+      4, false, NONE },
+    { "micro batch", "[llama3.1-8b]\ndata = 2\nmicrobatch = 3\n", 2, false, 1, 1, 1, 2, 1, 1, 2, 8, 12, 2, false,
+      NONE },
+    /* more ranks than the run has */
+    { "tensor 4 data 2 on 4", "[llama3.1-8b]\ntensor = 4\ndata = 2\n", 4, false, 4, 1, 1, 2, 1, 1, 8, 8, 4, 2, false,
+      NEEDS("8", "4") },
+    { "tensor 4 on 2", "[llama3.1-8b]\ntensor = 4\n", 2, false, 4, 1, 1, 1, 1, 1, 4, 8, 2, 2, false, NEEDS("4", "2") },
+    { "tensor 4 on 2, odd batch", "[llama3.1-8b]\ntensor = 4\nglobal_batch = 7\n", 2, false, 4, 1, 1, 1, 1, 1, 4, 8, 7,
+      7, false, NEEDS("4", "2") },
+    { "8b on 4", FULL("8b"), 4, false, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, true,
+      "the recipe's smallest layout needs 8 ranks, there are 4" },
+    { "405b, 126 layers on 64", FULL("405b") "layers = 126\n", 64, true, 8, 8, 2, 4, 1, 8, 512, 126, 256, 64, true,
+      "the recipe's smallest layout needs 512 ranks, there are 64" },
+    /* rank counts between the rows of the recipe (deck.c tests the rows) */
+    { "8b on 8, fp32", FULL("8b") "precision = fp32\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, false, NONE },
+    { "8b on 9", FULL("8b"), 9, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, true, NONE },
+    { "8b on 12", FULL("8b"), 12, true, 1, 1, 2, 6, 1, 1, 12, 32, 192, 32, false, NONE },
+    { "8b on 2048", FULL("8b"), 2048, true, 1, 1, 2, 1024, 1, 1, 2048, 32, 32768, 32, false, NONE },
+    { "70b on 100", FULL("70b"), 100, true, 4, 4, 2, 3, 1, 5, 96, 80, 192, 64, false, NONE },
+    { "405b on 48", FULL("405b"), 48, true, 8, 1, 2, 3, 1, 1, 48, 8, 96, 32, false, NONE },
+    { "405b on 256", FULL("405b"), 256, true, 8, 4, 2, 4, 1, 8, 256, 62, 256, 64, false, NONE },
+    { "405b on 640", FULL("405b"), 640, true, 8, 8, 2, 5, 1, 8, 640, 126, 320, 64, false, NONE },
+    /* layers selects the recipe row of this depth */
+    { "405b, 8 layers on 512", FULL("405b") "layers = 8\n", 512, true, 8, 1, 2, 32, 1, 1, 512, 8, 1024, 32, false,
+      NONE },
+    { "405b, 30 layers on 128", FULL("405b") "layers = 30\n", 128, true, 8, 4, 2, 2, 1, 8, 128, 30, 128, 64, false,
+      NONE },
+    { "8b, 16 layers on 8", FULL("8b") "layers = 16\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 16, 128, 32, false, NONE },
+    /* layout keys on the full model; the recipe's batch if only data or shard is given */
+    { "8b, data 8", FULL("8b") "data = 8\n", 8, true, 1, 1, 1, 8, 1, 1, 8, 32, 128, 16, false, NONE },
+    { "8b, data 8 of 16", FULL("8b") "data = 8\n", 16, true, 1, 1, 1, 8, 1, 1, 8, 32, 128, 16, false, NONE },
+    { "8b, data 2", FULL("8b") "data = 2\n", 2, false, 1, 1, 1, 2, 1, 1, 2, 32, 32, 16, false, NONE },
+    { "8b, tensor 2", FULL("8b") "tensor = 2\n", 8, true, 2, 1, 1, 4, 1, 1, 8, 32, 8, 2, false, NONE },
+    { "8b, shard 8", FULL("8b") "shard = 8\n", 16, true, 1, 1, 1, 2, 8, 1, 16, 32, 256, 16, false, NONE },
+    { "8b, the recipe by keys", FULL("8b") "context = 2\ndata = 4\nglobal_batch = 128\n", 8, true, 1, 1, 2, 4, 1, 1, 8,
+      32, 128, 32, true, NONE },
+    { "405b, tensor 8 on 8", FULL("405b") "tensor = 8\n", 8, true, 8, 1, 1, 1, 1, 1, 8, 126, 2, 2, false, NONE },
+    /* other families: constant batch below 512 GPUs, depth and sequence by row, expert ranks */
+    { "grok on 40", "[grok1-314b]\nsize = full\n", 40, true, 4, 1, 1, 10, 1, 1, 40, 4, 1024, 102, false,
+      "expert 8 does not divide data x context, 10 with 40 ranks" },
+    { "grok on 96", "[grok1-314b]\nsize = full\n", 96, true, 4, 1, 2, 12, 1, 1, 96, 8, 1024, 85, false,
+      "global_batch 1024 is not a multiple of data 12 x shard 1 x microbatch 1; give data or global_batch" },
+    { "8b, micro batch 3", FULL("8b") "microbatch = 3\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 10, false,
+      "global_batch 128 is not a multiple of data 4 x shard 1 x microbatch 3; give data or global_batch" },
+    { "70b, micro batch 32", FULL("70b") "microbatch = 32\n", 64, true, 4, 4, 2, 2, 1, 5, 64, 80, 128, 2, false,
+      "interleaved needs microbatches (here 2) divisible by pipeline 4; give data or global_batch" },
+    { "grok on 64, data 16 of depth 4", "[grok1-314b]\nsize = full\nlayers = 4\n", 64, true, 4, 1, 1, 16, 1, 1, 64, 4,
+      1024, 64, false, "" },
+    { "grok on 768", "[grok1-314b]\nsize = full\n", 768, true, 4, 8, 2, 12, 1, 8, 768, 64, 1536, 128, false, "" },
+    /* the recipe's defaults: no sharding with one data rank, its schedule, overlap */
+    { "gpt3 on 64, optimizer", "[gpt3-175b]\nsize = full\nsharding = optimizer\n", 64, true, 8, 8, 1, 1, 1, 3, 64, 96,
+      128, 64, true, "" },
+    { "gpt3 on 64, none", "[gpt3-175b]\nsize = full\nsharding = none\n", 64, true, 8, 8, 1, 1, 1, 3, 64, 96, 128, 64,
+      true, "" },
+    { "8b, none", FULL("8b") "sharding = none\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, false, NONE },
+    { "8b, gpipe", FULL("8b") "schedule = gpipe\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, false, NONE },
+    { "8b, 1f1b", FULL("8b") "schedule = 1f1b\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, true, NONE },
+    { "8b, no overlap", FULL("8b") "overlap = off\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, false, NONE },
+    { "405b on 32, no overlap", FULL("405b") "overlap = off\n", 32, true, 8, 1, 2, 2, 1, 1, 32, 8, 64, 32, false,
+      NONE },
+    { "52k on 8, fp8", "[gpt3-52k]\nsize = full\nprecision = fp8\nhidden = 64\n", 8, true, 2, 2, 1, 2, 1, 1, 8, 8, 32,
+      2, false, NONE },
+    /* size = auto */
+    { "auto on 8", "[llama3.1-8b]\n", 8, true, 1, 1, 2, 4, 1, 1, 8, 32, 128, 32, true, NONE },
+    { "auto on 4", "[llama3.1-8b]\n", 4, true, 1, 1, 1, 4, 1, 1, 4, 8, 8, 2, false, NONE },
+    { "auto on 8, host", "[llama3.1-8b]\nbackend = host\n", 8, true, 1, 1, 1, 8, 1, 1, 8, 8, 16, 2, false, NONE },
+    { "auto, fits", "[llama3.1-8b]\ndata = 8\n", 8, true, 1, 1, 1, 8, 1, 1, 8, 32, 128, 16, false, NONE },
+    { "auto, experts fit", "[grok1-314b]\ntensor = 4\npipeline = 4\nexpert = 8\n", 512, true, 4, 4, 1, 32, 1, 1, 512,
+      64, 128, 4, false, NONE },
+    { "auto, does not fit", "[llama3.1-70b]\ndata = 64\n", 64, true, 1, 1, 1, 64, 1, 1, 64, 8, 128, 2, false, NONE },
+    /* check: data x max(2, pipeline) */
+    { "check on 4", "[llama3.1-8b]\nsize = check\n", 4, false, 1, 1, 1, 4, 1, 1, 4, 2, 8, 2, false, NONE },
+    { "check, pipeline 4", "[llama3.1-8b]\nsize = check\npipeline = 4\n", 8, true, 1, 4, 1, 2, 1, 1, 8, 2, 8, 4, false,
+      "" },
+    { "check, interleaved", "[llama3.1-8b]\nsize = check\npipeline = 2\nchunks_per_stage = 3\n", 4, true, 1, 2, 1, 2, 1,
+      3, 4, 4, 4, 2, false, "" },
+    { "small, pipeline 4", "[llama3.1-8b]\npipeline = 4\nsize = small\n", 4, true, 1, 4, 1, 1, 1, 1, 4, 8, 4, 4, false,
+      "" },
+};
+
+static void is_laid_out(void **state)
+{
+    const row *r = *state;
+    bench_case c = case_of(r->body, r->ranks, r->dry_run);
+    assert_int_equal(c.layout.degree[AXIS_TENSOR], r->tensor);
+    assert_int_equal(c.layout.degree[AXIS_PIPELINE], r->pipeline);
+    assert_int_equal(c.layout.degree[AXIS_CONTEXT], r->context);
+    assert_int_equal(c.layout.degree[AXIS_DATA], r->data);
+    assert_int_equal(c.layout.degree[AXIS_SHARD], r->shard);
+    assert_int_equal(c.layout.expert, strstr(r->body, "[grok") ? 8 : 1);
+    assert_int_equal(c.layout.chunks_per_stage, r->chunks);
+    assert_int_equal(c.layout.ranks, r->used);
+    assert_int_equal(c.world_ranks, r->ranks);
+    assert_int_equal(c.model.layers, r->layers);
+    assert_int_equal(c.global_batch, r->global_batch);
+    assert_int_equal(c.microbatches, r->microbatches);
+    assert_int_equal(c.recipe_layout, r->recipe);
+    assert_string_equal(c.skipped, r->skipped);
+}
+
+static void refuses_what_contradicts_in_a_dry_run(void **state)
+{
+    static const char *const decks[][2] = {
+        { "size = full\nlayers = 20\n",
+          "DECK:5: layers: neither layers 20 nor, with embedding and loss, 22 is a multiple of "
+          "pipeline 8 x chunks_per_stage 8" },
+        { "size = small\npipeline = 3\n",
+          "DECK:5: pipeline: neither layers 8 nor, with embedding and loss, 10 is a multiple of "
+          "pipeline 3 x chunks_per_stage 1" },
+        { "size = check\nschedule = interleaved\n", "DECK:5: schedule: interleaved needs pipeline > 1" },
+        { "size = check\npipeline = 2\nchunks_per_stage = 2\nschedule = 1f1b\n",
+          "DECK:6: chunks_per_stage: 2 needs schedule = interleaved" },
+        { "size = check\npipeline = 4\nchunks_per_stage = 2\nglobal_batch = 256\ndata = 128\n",
+          "DECK:6: chunks_per_stage: interleaved needs microbatches (here 2) divisible by pipeline 4" },
+        { "size = check\ncontext = 2\nsequence = 6\n",
+          "DECK:6: sequence: sequence 6 is not a multiple of 2 x context 2 x tensor 1" },
+        { "size = check\nexpert = 2\n", "DECK:5: expert: llama3.1-405b has no experts; 1 is the only value" },
+    };
+    for (size_t i = 0; i < sizeof decks / sizeof decks[0]; i++) {
+        char titled[512];
+        snprintf(titled, sizeof titled, TITLES "[llama3.1-405b]\n%s", decks[i][0]);
+        deck d = dry_deck_of(titled, 512);
+        assert_int_equal(d.messages, 1);
+        assert_string_equal(d.message[0].line, decks[i][1]);
+    }
+}
+
+static void cuda_runs_where_it_can(void **state)
+{
+    static const char body[] = TITLES "[llama3.1-8b]\nbackend = auto cuda host\n";
+    deck_source source = { .name = "DECK", .text = body, .length = sizeof body - 1, .ranks = 4, .cuda_usable = true };
+    deck d = deck_read(&source);
+    assert_int_equal(d.messages, 0);
+    assert_int_equal(d.item[0].backend, BACKEND_CUDA);
+    assert_int_equal(d.cases, 2);
+    assert_int_equal(d.item[0].stands_for, 2); /* auto and cuda give the same run */
+    assert_int_equal(d.item[1].backend, BACKEND_HOST);
+    assert_string_equal(d.item[0].backend_reason, "every rank has a GPU");
+    assert_string_equal(d.item[1].backend_reason, "the deck says so");
+    deck_free(&d);
+}
+
+static void else_auto_takes_the_host_and_says_why(void **state)
+{
+    static const char body[] = TITLES "[llama3.1-8b]\nbackend = auto host\n";
+    deck_source source = { .name = "DECK",
+                           .text = body,
+                           .length = sizeof body - 1,
+                           .ranks = 4,
+                           .cuda_missing = "rank 3 on NODE: no GPU is visible to this process" };
+    deck d = deck_read(&source);
+    assert_int_equal(d.messages, 0);
+    assert_int_equal(d.item[0].backend, BACKEND_HOST);
+    assert_string_equal(d.item[0].backend_reason, "rank 3 on NODE: no GPU is visible to this process");
+    deck_free(&d);
+}
+
+/* Shared GPUs count only if the deck allows it; otherwise auto takes the host and cuda is refused. */
+static void shared_devices_are_asked_for(void **state)
+{
+    static const char autos[] = TITLES "[llama3.1-8b]\nbackend = auto\nshare_devices = no yes\n";
+    static const char cudas[] = TITLES "[llama3.1-8b]\nbackend = cuda\nshare_devices = yes no\n";
+    deck_source source = { .name = "DECK",
+                           .text = autos,
+                           .length = sizeof autos - 1,
+                           .ranks = 2,
+                           .cuda_usable = true,
+                           .cuda_shared = "ranks 0 and 1 share GPU-1 on NODE" };
+    deck d = deck_read(&source);
+    assert_int_equal(d.messages, 0);
+    assert_int_equal(d.item[0].backend, BACKEND_HOST);
+    assert_string_equal(d.item[0].backend_reason, "ranks 0 and 1 share GPU-1 on NODE");
+    assert_int_equal(d.item[1].backend, BACKEND_CUDA);
+    assert_true(d.item[1].share_devices);
+    deck_free(&d);
+    source.text = cudas, source.length = sizeof cudas - 1;
+    d = deck_read(&source);
+    assert_int_equal(d.messages, 1);
+    assert_string_equal(d.message[0].line, "DECK:4: backend: cuda cannot run here: ranks 0 and 1 share GPU-1 on NODE; "
+                                           "share_devices = yes allows it");
+    deck_free(&d);
+}
+
+static void fp8_runs_on_gpus_that_multiply_it(void **state)
+{
+    static const char body[] = TITLES "[llama3.1-8b]\nbackend = auto\nprecision = bf16 fp8\n";
+    static const char cuda[] = TITLES "[llama3.1-8b]\nbackend = cuda\nprecision = fp8\n";
+    deck_source source = { .name = "DECK",
+                           .text = body,
+                           .length = sizeof body - 1,
+                           .ranks = 2,
+                           .cuda_usable = true,
+                           .cuda_without_fp8 = "rank 1 on NODE: A100 cannot multiply FP8" };
+    deck d = deck_read(&source);
+    assert_int_equal(d.messages, 0);
+    assert_int_equal(d.item[0].backend, BACKEND_CUDA);
+    assert_int_equal(d.item[1].backend, BACKEND_HOST);
+    assert_string_equal(d.item[1].backend_reason, "rank 1 on NODE: A100 cannot multiply FP8");
+    deck_free(&d);
+    source.text = cuda, source.length = sizeof cuda - 1;
+    d = deck_read(&source);
+    assert_int_equal(d.messages, 1);
+    assert_string_equal(d.message[0].line,
+                        "DECK:4: backend: cuda cannot run here: rank 1 on NODE: A100 cannot multiply FP8; "
+                        "auto uses the host");
+    deck_free(&d);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_has_ten_million_parameters),
-        cmocka_unit_test(full_is_the_recipe),
-        cmocka_unit_test(llama2_follows_its_recipe),
-        cmocka_unit_test(check_shape_follows_the_family),
-        cmocka_unit_test(learning_rate_replaces_the_largest),
-        cmocka_unit_test(vocabulary_is_padded_to_the_tensor_ranks),
-        cmocka_unit_test(shape_keys_override_any_size),
-        cmocka_unit_test(check_shape_follows_the_mesh),
-        cmocka_unit_test(check_shape_follows_its_keys),
-        cmocka_unit_test(strips_divide_the_positions),
-        cmocka_unit_test(check_layers_follow_the_pipeline),
-    };
+    enum { ROWS = sizeof rows / sizeof rows[0] };
+    const struct CMUnitTest others[] = { cmocka_unit_test(small_has_ten_million_parameters),
+                                         cmocka_unit_test(full_is_the_recipe),
+                                         cmocka_unit_test(llama2_follows_its_recipe),
+                                         cmocka_unit_test(check_shape_follows_the_family),
+                                         cmocka_unit_test(learning_rate_replaces_the_largest),
+                                         cmocka_unit_test(vocabulary_is_padded_to_the_tensor_ranks),
+                                         cmocka_unit_test(shape_keys_override_any_size),
+                                         cmocka_unit_test(check_shape_follows_the_mesh),
+                                         cmocka_unit_test(check_shape_follows_its_keys),
+                                         cmocka_unit_test(strips_divide_the_positions),
+                                         cmocka_unit_test(check_layers_follow_the_pipeline),
+                                         cmocka_unit_test(refuses_what_contradicts_in_a_dry_run),
+                                         cmocka_unit_test(cuda_runs_where_it_can),
+                                         cmocka_unit_test(else_auto_takes_the_host_and_says_why),
+                                         cmocka_unit_test(shared_devices_are_asked_for),
+                                         cmocka_unit_test(fp8_runs_on_gpus_that_multiply_it) };
+    enum { OTHERS = sizeof others / sizeof others[0] };
+    struct CMUnitTest tests[OTHERS + ROWS];
+    memcpy(tests, others, sizeof others);
+    for (int i = 0; i < ROWS; i++)
+        tests[OTHERS + i] =
+            (struct CMUnitTest){ .name = rows[i].name, .test_func = is_laid_out, .initial_state = &rows[i] };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

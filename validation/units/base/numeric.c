@@ -1,12 +1,168 @@
-/* Compares FP8 values and scales with the definition of the formats, computed in double. */
+/* Shared arithmetic: philox against the published vectors, normal numbers, BF16 rounding, exp, gelu, AdamW; FP8 values
+ * and scales against the definition of the formats, computed in double. */
 #include "base/fp8.h"
+#include "base/random.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
+
+/* Source: Random123, kat_vectors, philox4x32 with 10 rounds. */
+static void philox_known_answers(void **state)
+{
+    static const struct {
+        uint32_t counter[4], key[2], wanted[4];
+    } rows[] = {
+        { { 0, 0, 0, 0 }, { 0, 0 }, { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 } },
+        { { 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff },
+          { 0xffffffff, 0xffffffff },
+          { 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd } },
+        { { 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344 },
+          { 0xa4093822, 0x299f31d0 },
+          { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 } },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        philox_block counter;
+        memcpy(counter.word, rows[i].counter, sizeof counter.word);
+        philox_block got = philox4x32(counter, rows[i].key[0], rows[i].key[1]);
+        assert_memory_equal(got.word, rows[i].wanted, sizeof got.word);
+    }
+}
+
+static void fnv1a_known_answers(void **state)
+{
+    assert_int_equal(fnv1a(""), 0x811c9dc5u);
+    assert_int_equal(fnv1a("a"), 0xe40c292cu);
+    assert_int_equal(fnv1a("foobar"), 0xbf9cf968u);
+}
+
+/* The definition: the sum of the lanes, low half first, centred, then one FP32 multiplication. */
+static void normal_element_is_the_definition(void **state)
+{
+    uint32_t key = fnv1a("layers.3.q");
+    float scale = normal_scale(0.02);
+    assert_true(scale == (float)(0.02 / sqrt(8.0 * (4294967296.0 - 1.0) / 12.0)));
+    for (uint64_t index = 4294967290u; index < 4294967300u; index++) {
+        philox_block counter = { { (uint32_t)(index & 0xFFFFFFFFu), (uint32_t)(index >> 32), 0, 0 } },
+                     r = philox4x32(counter, 5, key);
+        int64_t sum = -262140;
+        for (int i = 0; i < 4; i++) sum += (int64_t)(r.word[i] % 65536u) + (int64_t)(r.word[i] / 65536u);
+        assert_true(normal_element(5, key, index, scale) == (float)sum * scale);
+    }
+}
+
+/* Checks, over a million numbers and within five standard errors: mean 0, variance 1, no skew, kurtosis 3 - 6/5/8
+ * (Irwin-Hall distribution of eight). */
+static void normal_numbers_have_their_moments(void **state)
+{
+    enum { COUNT = 1000000 };
+    double moment[5] = { 0 };
+    uint32_t key = fnv1a("embedding");
+    float scale = normal_scale(1.0);
+    for (uint64_t i = 0; i < COUNT; i++) {
+        double x = (double)normal_element(1, key, i, scale), power = 1;
+        for (int k = 1; k < 5; k++) moment[k] += (power *= x) / COUNT;
+    }
+    assert_true(fabs(moment[1]) < 5e-3);
+    assert_true(fabs(moment[2] - 1) < 5 * 1.4e-3);
+    assert_true(fabs(moment[3]) < 5 * 3.6e-3);
+    assert_true(fabs(moment[4] - 2.85) < 5 * 8.5e-3);
+}
+
+static void mulhi_stays_below(void **state)
+{
+    assert_int_equal(mulhi(0xFFFFFFFFu, 128256), 128255);
+    assert_int_equal(mulhi(0, 128256), 0);
+    assert_int_equal(mulhi(0x80000000u, 1000), 500);
+}
+
+/* Rounds to the nearer neighbour, ties to even. Tests every upper half with each kind of lower half. */
+static void bf16_rounds_to_nearest_even(void **state)
+{
+    static const uint32_t lower[] = { 0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF };
+    for (uint32_t upper = 0; upper < 65536; upper++)
+        for (size_t i = 0; i < sizeof lower / sizeof lower[0]; i++) {
+            float x = float_from_bits(upper << 16 | lower[i]);
+            uint16_t got = bf16_round(x);
+            if (isnan(x)) {
+                assert_true(isnan(bf16_widen(got)));
+                continue;
+            }
+            bool up = lower[i] > 0x8000 || (lower[i] == 0x8000 && upper % 2 == 1);
+            assert_int_equal(got, (uint16_t)(upper + (up ? 1u : 0u)));
+        }
+}
+
+static void bf16_widening_is_exact(void **state)
+{
+    for (uint32_t bits = 0; bits < 65536; bits++) {
+        float x = bf16_widen((uint16_t)bits);
+        if (!isnan(x)) assert_int_equal(bf16_round(x), bits);
+    }
+    assert_true(isinf(bf16_widen(bf16_round(3.4e38f))));
+    assert_true(bf16_widen(bf16_round(-0.0f)) == 0.0f && signbit(bf16_widen(bf16_round(-0.0f))));
+}
+
+/* The relative error against double is below 3e-7 on [-87, 88]. Beyond, exp is finite and positive. exp(0) is 1. */
+static void exp_is_accurate(void **state)
+{
+    double worst = 0;
+    for (int32_t i = -87 * 16384; i <= 88 * 16384; i++) {
+        float x = (float)i / 16384.0f;
+        double error = fabs((double)exp_shared(x) / exp((double)x) - 1.0);
+        if (error > worst) worst = error;
+    }
+    assert_true(worst < 3e-7);
+    assert_true(exp_shared(0.0f) == 1.0f);
+    assert_true(exp_shared(-1e30f) == exp_shared(-87.0f) && exp_shared(-87.0f) > 0.0f);
+    assert_true(exp_shared(1e30f) == exp_shared(88.0f) && isfinite(exp_shared(88.0f)));
+}
+
+static void sigmoid_and_swiglu_are_accurate(void **state)
+{
+    for (int i = -2000; i <= 2000; i++) {
+        double gate = i / 100.0, up = 0.75, s = 1 / (1 + exp(-gate)), d = 1.5;
+        assert_true(fabs((double)sigmoid_shared((float)gate) / s - 1) < 2e-6);
+        assert_true(fabs((double)swiglu_value((float)gate, (float)up) - gate * s * up) < 2e-6 * (1 + fabs(gate)));
+        gated_gradient g = swiglu_derivative((float)gate, (float)up, (float)d);
+        assert_true(fabs((double)g.up - d * gate * s) < 4e-6 * (1 + fabs(gate)));
+        assert_true(fabs((double)g.gate - d * up * s * (1 + gate * (1 - s))) < 4e-6 * (1 + fabs(gate)));
+    }
+}
+
+/* The error is within the bound in base/numeric.h, also where the cube is large. */
+static void gelu_is_accurate(void **state)
+{
+    for (int i = -4000; i <= 4000; i++) {
+        double x = i / 100.0, c = sqrt(2.0 / M_PI), t = tanh(c * (x + 0.044715 * x * x * x));
+        double derivative = 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * c * (1 + 3 * 0.044715 * x * x);
+        assert_true(fabs((double)gelu_value((float)x) - 0.5 * x * (1 + t)) < 1e-6 * (1 + fabs(x)));
+        assert_true(fabs((double)gelu_derivative((float)x) - derivative) < 1e-6 * (1 + fabs(x)));
+    }
+}
+
+/* Compares two steps with the AdamW formula in double. */
+static void adamw_is_the_rule(void **state)
+{
+    adamw_rule rule = { 0.9f, 0.95f, 1e-8f, 0.1f };
+    adamw_state s = { .weight = 0.5f };
+    double w = 0.5, m = 0, v = 0, gradients[] = { 0.25, -0.125 };
+    for (int t = 0; t < 2; t++) {
+        double g = gradients[t], c1 = 1 / (1 - pow(0.9, t + 1)), c2 = 1 / (1 - pow(0.95, t + 1));
+        m = 0.9 * m + 0.1 * g;
+        v = 0.95 * v + 0.05 * g * g;
+        w -= 1e-2 * (m * c1 / (sqrt(v * c2) + 1e-8) + 0.1 * w);
+        adamw_update(&rule, 1e-2f, (float)c1, (float)c2, &s, (float)g);
+        assert_true(fabs((double)s.weight - w) < 1e-6 && fabs((double)s.first - m) < 1e-7 &&
+                    fabs((double)s.second - v) < 1e-7);
+    }
+}
+
+/* ---- FP8 ---- */
 
 enum { CODES = 256, NAN_CODE = 0x7F };
 
@@ -172,6 +328,17 @@ static void amaxes_are_ordered(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(philox_known_answers),
+        cmocka_unit_test(fnv1a_known_answers),
+        cmocka_unit_test(normal_element_is_the_definition),
+        cmocka_unit_test(normal_numbers_have_their_moments),
+        cmocka_unit_test(mulhi_stays_below),
+        cmocka_unit_test(bf16_rounds_to_nearest_even),
+        cmocka_unit_test(bf16_widening_is_exact),
+        cmocka_unit_test(exp_is_accurate),
+        cmocka_unit_test(sigmoid_and_swiglu_are_accurate),
+        cmocka_unit_test(gelu_is_accurate),
+        cmocka_unit_test(adamw_is_the_rule),
         cmocka_unit_test(codes_are_numbers),
         cmocka_unit_test(every_bf16_number_is_rounded_to_nearest_even),
         cmocka_unit_test(fp32_numbers_are_rounded_to_nearest_even),

@@ -1,8 +1,13 @@
-/* Parts of attention and copies of their operands for a library, which the emulator does not have. The test writes
- * results to the copies like the library, and checks that they are stored in or added to the operands. The own kernels
- * compute the parts and the whole. */
-#include "machine/cuda/attention/attention_staging.h"
+/* Attention on the CUDA machine: parts of calls and copies of their operands for a library (which the emulator does not
+ * have), and the engine on which all ranks agree. The test stands in for the library: it writes results to the copies
+ * and checks that they are stored in or added to the operands, and it fails on the last rank. The own kernels compute
+ * the parts and the whole. */
+#include "base/fail.h"
 #include "base/numeric.h"
+#include "machine/cuda/attention/attention.h"
+#include "machine/cuda/attention/attention_staging.h"
+#include "machine/cuda/kernels/compute.h"
+#include "machine/op/kernels.h"
 #include "machine/queue/machine.h"
 #include "machine/world.h"
 #include <math.h>
@@ -10,10 +15,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
-enum { S = 6, KEYS = 10, HEADS = 2, D = 8, ELEMENTS = S * HEADS * D, SCRATCH_BYTES = 1 << 15 };
+enum { S = 6, KEYS = 10, HEADS = 2, D = 8, ELEMENTS = S * HEADS * D, SCRATCH_BYTES = 1 << 15, DEVICE_BYTES = 1 << 16 };
 static cudaStream_t stream;
 static char *device; /* operands, then scratch */
 static size_t used;
@@ -159,15 +165,98 @@ static void parts_make_the_whole(void **state)
     for (int i = DQ; i <= DV; i++) expect_near(&c, i, whole[i], second);
 }
 
+/* ---- the engine ---- */
+
+static bool fails;
+static jmp_buf ended;
+
+bool library_attention_takes(const cuda_call *c, bool backward) { return true; }
+size_t library_attention_scratch(const cuda_call *c, bool backward) { return 0; }
+void library_attention_limit_sms(int sms) {}
+void library_attention_note(const cuda_call *c, bool backward) {}
+void library_attention_tune(void) {}
+bool library_attention_run(const cuda_call *c, bool backward, const char **why)
+{
+    *why = "the engine does not run";
+    return !fails;
+}
+const char *library_attention_version(char *text, size_t length) { return strncpy(text, "the test's", length); }
+
+/* One call of attention with heads of 16 channels, which the library takes. */
+static void attend(void)
+{
+    enum { POSITIONS = 8, CHANNELS = 16 };
+    tensor x[4];
+    used = 0;
+    for (int i = 0; i < 4; i++) x[i] = tensor_4d(taken(POSITIONS * CHANNELS * 2), BF16, POSITIONS, 1, 1, CHANNELS);
+    tensor lse = tensor_3d(taken(POSITIONS * sizeof(float)), F32, 1, 1, POSITIONS);
+    op o = attention_forward_op((attention_forward_operands){ x[0], x[1], x[2], x[3], lse },
+                                (attention_args){ .causal = true, .scale = 0.25f });
+    cuda_compute(&o, device + DEVICE_BYTES / 2, DEVICE_BYTES / 2, stream);
+    CUDA_CHECK(cudaStreamSynchronize(stream));
+}
+
+static const char *engine(void)
+{
+    static char text[400];
+    return cuda_attention_engine(text, sizeof text);
+}
+
+static bool is_last(void) { return world_rank() == world_ranks() - 1; }
+
+static void rehearse(bool fails_now)
+{
+    fails = fails_now;
+    cuda_attention_open(&(machine_tuning){ .deterministic = false });
+    cuda_attention_rehearse(true);
+    attend();
+    cuda_attention_rehearse(false);
+    machine_agree(MACHINE_CUDA);
+}
+
+static void none_takes_what_one_cannot_run(void **state)
+{
+    char words[100];
+    rehearse(is_last());
+    fails = false;
+    attend();
+    snprintf(words, sizeof words, "forward own kernels (mma.sync), backward not run: rank %d: the engine does not run",
+             world_ranks() - 1);
+    assert_string_equal(engine(), words);
+}
+
+static void all_take_what_all_can_run(void **state)
+{
+    rehearse(false);
+    attend();
+    assert_string_equal(engine(), "forward cuDNN, backward not run");
+}
+
+static void go_on(int status) { longjmp(ended, status); }
+
+static void what_fails_later_ends_the_run(void **state)
+{
+    rehearse(false);
+    fails = is_last();
+    fail_install(go_on, "as expected");
+    int status = setjmp(ended);
+    if (status == 0) attend();
+    assert_int_equal(status, is_last() ? STATUS_FAILED : 0);
+    fail_install(world_abort, "a rank");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(what_was_written_is_stored_or_added),
                                         cmocka_unit_test(forward_has_no_staging),
-                                        cmocka_unit_test(parts_make_the_whole) };
+                                        cmocka_unit_test(parts_make_the_whole),
+                                        cmocka_unit_test(none_takes_what_one_cannot_run),
+                                        cmocka_unit_test(all_take_what_all_can_run),
+                                        cmocka_unit_test(what_fails_later_ends_the_run) };
     world_start(&argc, &argv);
-    device = machine_memory_take(MACHINE_CUDA, 1 << 16);
+    device = machine_memory_take(MACHINE_CUDA, DEVICE_BYTES);
     CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    int failed = cmocka_run_group_tests_name("attention_staging", tests, NULL, NULL);
+    int failed = cmocka_run_group_tests_name("cuda_attention", tests, NULL, NULL);
     CUDA_CHECK(cudaStreamDestroy(stream));
     machine_memory_give_back(MACHINE_CUDA, device);
     world_stop();
