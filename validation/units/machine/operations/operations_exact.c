@@ -1,8 +1,10 @@
-/* Operations with results defined to the last bit, or nearly: sums of squares, initial weights, tokens, scalars of the
- * step, AdamW. */
+/* Operations with results defined to the last bit, or nearly: sums, initial weights, tokens, scalars of the step,
+ * AdamW, copies, fills, planted faults, and the loss over a divided vocabulary. */
 #include "base/random.h"
 #include "machine/op/op.h"
 #include "operations.h"
+
+static double as_type(dtype type, double x) { return type == F64 ? x : (double)rounded(type, (float)x); }
 
 /* ---- exact sums of squares ---- */
 
@@ -19,7 +21,7 @@ static wide value_of(const uint64_t *words)
 /* Magnitudes are 2^low .. 2^high; the sum starts at `before`. Starting `skip` elements in prevents vector loads. */
 static void check_squares(dtype type, int64_t n, int low, int high, uint64_t before, int64_t skip)
 {
-    sample x = sample_open(type, 1, (int64_t[]){ n + skip }, 0);
+    sample x = SAMPLE(type, 0, n + skip);
     uint64_t words[EXACT_SUM_WORDS] = { before };
     wide expected = before;
     x.t = tensor_slice(x.t, 0, skip, n), x.elements = n;
@@ -28,10 +30,10 @@ static void check_squares(dtype type, int64_t n, int low, int high, uint64_t bef
                     random_value(1, i) * exp2(low + floor((double)(high - low + 1) * fabs(random_value(2, i)))));
     sample_read(&x);
     for (int64_t i = 0; i < n; i++) expected += square_units(x.value[i]);
-    RUN(q, submit(q, "norm", square_sum_op(x.t, tensor_1d(words, U64, EXACT_SUM_WORDS))));
+    RUN_OP(square_sum_op(x.t, tensor_1d(words, U64, EXACT_SUM_WORDS)));
     for (int i = 0; i < 3; i++) assert_true(words[i] < (1ull << 32));
     assert_true(value_of(words) == expected && !words[EXACT_SUM_NOT_FINITE] && !words[EXACT_SUM_OUTGROWN]);
-    sample_close(&x);
+    release();
 }
 
 static void squares(void **state)
@@ -52,9 +54,9 @@ static void squares_tie(void **state)
     float x[2] = { 0x1p-41f * sqrtf(2.0f), 0.0f };
     const float ties[3] = { 0x1.8p-40f, 0x1p-40f, 0x1.4p-39f }; /* squares in units: 2.25, 1, 6.25 */
     uint64_t words[EXACT_SUM_WORDS] = { 0 };
-    RUN(q, submit(q, "norm", square_sum_op(tensor_1d((void *)ties, F32, 3), tensor_1d(words, U64, EXACT_SUM_WORDS))));
+    RUN_OP(square_sum_op(tensor_1d((void *)ties, F32, 3), tensor_1d(words, U64, EXACT_SUM_WORDS)));
     assert_int_equal(words[0], 2 + 1 + 6);
-    RUN(q, submit(q, "norm", square_sum_op(tensor_1d(x, F32, 2), tensor_1d(words, U64, EXACT_SUM_WORDS))));
+    RUN_OP(square_sum_op(tensor_1d(x, F32, 2), tensor_1d(words, U64, EXACT_SUM_WORDS)));
     assert_int_equal(words[0], 9 + (uint64_t)square_units((double)x[0]));
 }
 
@@ -67,7 +69,7 @@ static void squares_flag(void **state)
         uint64_t words[EXACT_SUM_WORDS] = { 0 };
         for (int among = 2999; among >= 0; among -= 2999) { /* the last element, then all */
             for (int j = among; j < 3000; j++) x[j] = (float)bad[i];
-            RUN(q, submit(q, "norm", square_sum_op(tensor_1d(x, F32, 3000), tensor_1d(words, U64, EXACT_SUM_WORDS))));
+            RUN_OP(square_sum_op(tensor_1d(x, F32, 3000), tensor_1d(words, U64, EXACT_SUM_WORDS)));
             assert_true(words[flag] == 1 && words[EXACT_SUM_NOT_FINITE] + words[EXACT_SUM_OUTGROWN] == 1);
         }
     }
@@ -91,7 +93,7 @@ static void signed_sums(void **state)
     for (size_t t = 0; t < sizeof trial / sizeof *trial; t++) {
         int64_t part = trial[t].part, n = part * trial[t].owners;
         double got[SUM_SLICES][SLICE_TOTALS], expected[SUM_SLICES][SLICE_TOTALS] = { { 0.0 } };
-        sample x = sample_open(trial[t].type, 1, (int64_t[]){ n + trial[t].skipped }, 0);
+        sample x = SAMPLE(trial[t].type, 0, n + trial[t].skipped);
         tensor view = tensor_slice(x.t, 0, trial[t].skipped, n);
         for (int64_t i = 0; i < n; i++) {
             double value = floor(100.0 * random_value(3, i));
@@ -102,12 +104,11 @@ static void signed_sums(void **state)
             expected[slice][SLICE_SIGNED] += signs_of(key, place / SIGN_RUN) >> place % SIGN_RUN & 1u ? -value : value;
             expected[slice][SLICE_SQUARES] += value * value;
         }
-        RUN(q, submit(q, "sums",
-                      signed_sums_op(view, tensor_1d(scalars, F64, STEP_SCALARS),
-                                     tensor_1d(got, F64, SUM_SLICES * SLICE_TOTALS),
-                                     &(signed_sums_args){ 5, trial[t].place, trial[t].owners })));
+        RUN_OP(signed_sums_op(view, tensor_1d(scalars, F64, STEP_SCALARS),
+                              tensor_1d(got, F64, SUM_SLICES * SLICE_TOTALS),
+                              &(signed_sums_args){ 5, trial[t].place, trial[t].owners }));
         assert_memory_equal(got, expected, sizeof got);
-        sample_close(&x);
+        release();
     }
 }
 
@@ -127,18 +128,14 @@ static void digests(void **state)
             memcpy(&bits, (char *)x + (size_t)i * bytes, bytes);
             expected += digest_element(9, 70 + i, bits);
         }
-        RUN(q,
-            submit(q, "all", digest_op(tensor_1d(x, types[t], N), tensor_1d(&whole, U64, 1), &(digest_args){ 9, 70 })));
-        RUN(q, submit(q, "first",
-                      digest_op(tensor_1d(x, types[t], PART), tensor_1d(&parts, U64, 1), &(digest_args){ 9, 70 })));
-        RUN(q, submit(q, "second",
-                      digest_op(tensor_1d(rest, types[t], N - PART), tensor_1d(&parts, U64, 1),
-                                &(digest_args){ 9, 70 + PART })));
+        RUN_OP(digest_op(tensor_1d(x, types[t], N), tensor_1d(&whole, U64, 1), &(digest_args){ 9, 70 }));
+        RUN_OP(digest_op(tensor_1d(x, types[t], PART), tensor_1d(&parts, U64, 1), &(digest_args){ 9, 70 }));
+        RUN_OP(
+            digest_op(tensor_1d(rest, types[t], N - PART), tensor_1d(&parts, U64, 1), &(digest_args){ 9, 70 + PART }));
         assert_true(whole == expected && parts == whole - 5);
         memmove(x, (char *)x + bytes, bytes);
         memcpy((char *)x + bytes, &(uint64_t){ mix64(1) }, bytes);
-        RUN(q, submit(q, "moved",
-                      digest_op(tensor_1d(x, types[t], N), tensor_1d(&moved, U64, 1), &(digest_args){ 9, 70 })));
+        RUN_OP(digest_op(tensor_1d(x, types[t], N), tensor_1d(&moved, U64, 1), &(digest_args){ 9, 70 }));
         assert_true(moved != whole - 5);
     }
 }
@@ -150,9 +147,8 @@ static tensor scalars_tensor(double *scalar) { return tensor_1d(scalar, F64, STE
 static double clip_of(const uint64_t *words, double clip, double *norm)
 {
     double scalar[STEP_SCALARS] = { 0 }, loss = 3.5;
-    RUN(q, submit(q, "norm",
-                  step_clip_op(tensor_1d((void *)words, U64, EXACT_SUM_WORDS), tensor_1d(&loss, F64, 1),
-                               scalars_tensor(scalar), &(step_clip_args){ clip, 2 })));
+    RUN_OP(step_clip_op(tensor_1d((void *)words, U64, EXACT_SUM_WORDS), tensor_1d(&loss, F64, 1),
+                        scalars_tensor(scalar), &(step_clip_args){ clip, 2 }));
     assert_true(scalar[SCALAR_LOSS] == 3.5 / 2);
     *norm = scalar[SCALAR_NORM];
     return scalar[SCALAR_CLIP];
@@ -182,7 +178,7 @@ static void learning_rates(void **state)
     };
     double scalar[STEP_SCALARS] = { [SCALAR_STEP] = -1 };
     for (int t = 0; t < 13; t++) {
-        RUN(q, submit(q, "step", step_begin_op(scalars_tensor(scalar), &args)));
+        RUN_OP(step_begin_op(scalars_tensor(scalar), &args));
         int done = t < 11 ? t - 4 : 6;
         double rate = t < 4 ? 8e-5 * (t + 1) / 5 : 8e-6 + (8e-5 - 8e-6) / 2 * (1 + cos(acos(-1.0) * done / 6));
         assert_true(scalar[SCALAR_STEP] == t);
@@ -195,7 +191,7 @@ static void learning_rates(void **state)
 static double first_rate(step_begin_args args, double step)
 {
     double scalar[STEP_SCALARS] = { [SCALAR_STEP] = step - 1 };
-    RUN(q, submit(q, "step", step_begin_op(scalars_tensor(scalar), &args)));
+    RUN_OP(step_begin_op(scalars_tensor(scalar), &args));
     return scalar[SCALAR_LEARNING_RATE];
 }
 
@@ -220,33 +216,28 @@ typedef struct {
     bool master;
 } adamw_formats;
 
-/* If n is odd, starts one element in, where kernels cannot use vector loads. Reference: double, from the rounded
- * inputs. FP32 makes about eight roundings of the update and one of each result. */
-static sample skipped(dtype type, int64_t n)
+/* If n is odd, starts one element in, where kernels cannot use vector loads. */
+static sample skipped(dtype type, int64_t n, uint32_t number, double scale, double offset)
 {
-    sample x = sample_open(type, 1, (int64_t[]){ n + n % 2 }, 0);
+    sample x = SAMPLE(type, 0, n + n % 2);
     x.t = tensor_slice(x.t, 0, n % 2, n), x.elements = n;
-    return x;
+    return drawn(x, number, scale, offset);
 }
 
+/* Reference: double, from the rounded inputs. FP32 makes about eight roundings of the update and one of each result. */
 static void check_adamw(adamw_formats f, int64_t n)
 {
-    const adamw_rule rule = { 0.9f, 0.95f, 1e-5f, 0.1f };
     double scalar[STEP_SCALARS] = { 4, 1e-3, 1 / (1 - pow(0.9, 5)), 1 / (1 - pow(0.95, 5)), 0.37, 0, 0 };
-    sample g = skipped(f.gradient, n), w = skipped(f.weight, n), master = skipped(F32, n);
-    sample m = skipped(f.moments, n), v = skipped(f.moments, n), *values = f.master ? &master : &w;
-    sample_randomize(&g, 1, 1e-2, 0.0);
-    sample_randomize(&w, 2, 0.05, 0.0);
-    sample_randomize(&master, 3, 0.05, 0.0);
-    sample_randomize(&m, 4, 1e-3, 0.0);
-    sample_randomize(&v, 5, 1e-5, 1.1e-5);
+    sample g = skipped(f.gradient, n, 1, 1e-2, 0.0), w = skipped(f.weight, n, 2, 0.05, 0.0),
+           master = skipped(F32, n, 3, 0.05, 0.0), m = skipped(f.moments, n, 4, 1e-3, 0.0),
+           v = skipped(f.moments, n, 5, 1e-5, 1.1e-5), *values = f.master ? &master : &w;
     adamw_operands o = { .scalars = scalars_tensor(scalar),
                          .gradient = g.t,
                          .weight = w.t,
                          .master = f.master ? master.t : tensor_none(),
                          .first = m.t,
                          .second = v.t };
-    RUN(q, submit(q, "adamw", adamw_op(&o, rule)));
+    RUN_OP(adamw_op(&o, (adamw_rule){ 0.9f, 0.95f, 1e-5f, 0.1f }));
     for (int64_t i = 0; i < n; i++) {
         double gradient = g.value[i] * 0.37;
         m.value[i] = (double)0.9f * m.value[i] + (double)(1.0f - 0.9f) * gradient;
@@ -258,10 +249,8 @@ static void check_adamw(adamw_formats f, int64_t n)
     compare("second moment", &v, v.value, rounding(f.moments) + 4 * F32_ROUND, 0);
     compare("weight", values, values->value, rounding(values->t.type) + F32_ROUND, 16 * F32_ROUND * 1e-2);
     for (int64_t i = 0; f.master && i < n; i++)
-        assert_true(element(&w.t, i) == (f.weight == BF16 ? (double)bf16_widen(bf16_round((float)element(&master.t, i)))
-                                                          : element(&master.t, i)));
-    sample *all[] = { &g, &w, &master, &m, &v };
-    for (int i = 0; i < 5; i++) sample_close(all[i]);
+        assert_true(element(&w.t, i) == as_type(f.weight, element(&master.t, i)));
+    release();
 }
 
 static void adamw_updates(void **state)
@@ -271,11 +260,8 @@ static void adamw_updates(void **state)
                                              { F32, BF16, F32, true },
                                              { BF16, BF16, BF16, false },
                                              { F32, F32, F32, true } };
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
-        check_adamw(formats[i], 7);
-        check_adamw(formats[i], 37);
-        check_adamw(formats[i], 5000);
-    }
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        for (int n = 0; n < 3; n++) check_adamw(formats[i], (int64_t[]){ 7, 37, 5000 }[n]);
 }
 
 /* ---- initial weights and tokens, against Philox as in the paper ---- */
@@ -305,17 +291,15 @@ static double normal_at(uint32_t key, int64_t index, double std)
 /* A rank's window of a matrix; the matrix ends inside the window. */
 static void check_initialize(dtype type, int64_t rows, int64_t columns, initialize_args args)
 {
-    sample x = sample_open(type, 2, (int64_t[]){ rows, columns }, 0);
-    RUN(q, submit(q, "weight", initialize_op(x.t, &args)));
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++) {
-            int64_t row = args.first_row + i, column = args.first_column + j;
-            double expected =
-                row < args.rows && column < args.columns ? normal_at(args.key, row * args.columns + column, 0.02) : 0.0;
-            if (type == BF16) expected = (double)bf16_widen(bf16_round((float)expected));
-            assert_true(element(&x.t, i * columns + j) == expected);
-        }
-    sample_close(&x);
+    sample x = SAMPLE(type, 0, rows, columns);
+    RUN_OP(initialize_op(x.t, &args));
+    for (int64_t i = 0; i < x.elements; i++) {
+        int64_t row = args.first_row + i / columns, column = args.first_column + i % columns;
+        bool inside = row < args.rows && column < args.columns;
+        x.value[i] = inside ? as_type(type, normal_at(args.key, row * args.columns + column, 0.02)) : 0.0;
+    }
+    compare_exactly("initialize", &x);
+    release();
 }
 
 static void first_weights(void **state)
@@ -345,15 +329,14 @@ static uint32_t draw(uint32_t a, uint32_t b, uint32_t c, uint32_t d, int word, u
 static void run_tokens(tokens_args args, int64_t step, sample *token, sample *label)
 {
     double scalar[STEP_SCALARS] = { [SCALAR_STEP] = (double)step };
-    RUN(q, submit(q, "tokens", tokens_op(scalars_tensor(scalar), token->t, label->t, &args)));
+    RUN_OP(tokens_op(scalars_tensor(scalar), token->t, label->t, &args));
     sample_read(token);
     sample_read(label);
 }
 
 static void tokens_uniform(void **state)
 {
-    const int64_t dim[] = { 50, 3 };
-    sample token = sample_open(I32, 2, dim, 0), label = sample_open(I32, 2, dim, 0);
+    sample token = SAMPLE(I32, 0, 50, 3), label = SAMPLE(I32, 0, 50, 3);
     for (int next = 0; next < 2; next++) {
         run_tokens(
             (tokens_args){
@@ -366,16 +349,14 @@ static void tokens_uniform(void **state)
                             (next ? draw(p + 1, 17 + b, 5, 0, 0, 1000) : draw(p, 17 + b, 5, 0, 1, 1000)));
             }
     }
-    sample_close(&token);
-    sample_close(&label);
+    release();
 }
 
 static void tokens_ramp(void **state)
 {
     enum { LENGTH = 9000, VOCABULARY = 500 };
     static double row[LENGTH + 5000];
-    sample token = sample_open(I32, 2, (int64_t[]){ LENGTH, 2 }, 0),
-           label = sample_open(I32, 2, (int64_t[]){ LENGTH, 2 }, 0);
+    sample token = SAMPLE(I32, 0, LENGTH, 2), label = SAMPLE(I32, 0, LENGTH, 2);
     run_tokens(
         (tokens_args){
             .kind = TOKENS_RAMP, .labels_next = true, .seed = 1234, .vocabulary = VOCABULARY, .first_sample = 3 },
@@ -394,25 +375,278 @@ static void tokens_ramp(void **state)
                &token, &label);
     for (int64_t i = 0; i < token.elements; i++) assert_true(token.value[i] == 0.0 && label.value[i] == 0.0);
     tokens_args far = { .kind = TOKENS_RAMP, .labels_next = true, .seed = 1234, .vocabulary = VOCABULARY };
-    far.place =
-        (position_args){ 1000003,
-                         0 }; /* past the documents that a block of a GPU places at a time: compared with the host */
+    /* past the documents that a block of a GPU places at a time: compared with the host */
+    far.place = (position_args){ 1000003, 0 };
     run_tokens(far, 2, &token, &label);
-    sample_close(&token);
-    sample_close(&label);
+    release();
 }
 
-int main(int argc, char **argv)
+/* ---- copies, additions, fills, planted faults ---- */
+
+static void check_copy(sample x, sample y, access_mode how)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(squares),        cmocka_unit_test(squares_tie),           cmocka_unit_test(squares_flag),
-        cmocka_unit_test(digests),        cmocka_unit_test(signed_sums),           cmocka_unit_test(clips),
-        cmocka_unit_test(learning_rates), cmocka_unit_test(learning_rate_corners), cmocka_unit_test(adamw_updates),
-        cmocka_unit_test(first_weights),  cmocka_unit_test(tokens_uniform),        cmocka_unit_test(tokens_ramp),
-    };
-    world_start(&argc, &argv);
-    beside_host = true;
-    int failed = cmocka_run_group_tests_name("operations_exact", tests, NULL, NULL);
-    world_stop();
-    return failed;
+    sample_randomize(&x, 1, 1.0, 0.0);
+    sample_randomize(&y, 2, 1.0, 0.0);
+    RUN_OP(copy_op(y.t, how, x.t));
+    for (int64_t i = 0; i < x.elements; i++)
+        y.value[i] = as_type(y.t.type, x.value[i] + (how == UPDATE ? y.value[i] : 0.0));
+    compare_exactly("copy", &y);
+    release();
 }
+
+/* Rows without gaps, of any formats, and views, some with aligned rows. */
+static void copies(void **state)
+{
+    static const struct {
+        int64_t columns, gap;
+    } views[] = { { 6, 5 }, { 2100, 5 }, { 2104, 8 } };
+    for (dtype to = F32; to <= F64; to++)
+        for (dtype from = F32; from <= F64; from++)
+            for (access_mode how = WRITE; how <= UPDATE; how++) {
+                check_copy(SAMPLE(from, 0, 3000), SAMPLE(to, 0, 3000), how);
+                check_copy(SAMPLE(from, 0, 2999), SAMPLE(to, 0, 2999), how);
+                for (int i = 0; to != F64 && from != F64 && i < 3; i++)
+                    check_copy(SAMPLE(from, views[i].gap, 7, 2, 3, views[i].columns),
+                               SAMPLE(to, views[i].gap + 8, 7, 2, 3, views[i].columns), how);
+            }
+    uint64_t words[3] = { 1, UINT64_MAX, 1ull << 60 }, copy[3];
+    RUN_OP(copy_op(tensor_1d(copy, U64, 3), WRITE, tensor_1d(words, U64, 3)));
+    assert_memory_equal(copy, words, sizeof words);
+}
+
+/* Tests rounding to BF16: every upper half of the bits, also NaN, with lower halves at zero, at the tie and next to
+ * both. At odd addresses kernels cannot use vectors. */
+static void roundings(void **state)
+{
+    static const uint16_t low[] = { 0, 1, 0x4000, 0x7FFF, 0x8000, 0x8001, 0xC000, 0xFFFF };
+    enum { LOWS = sizeof low / sizeof *low, N = 65536 * LOWS };
+    float *x = taken(N + 1, sizeof *x);
+    uint16_t *y = taken(N + 1, sizeof *y);
+    for (uint32_t i = 0; i < N; i++) x[i] = float_from_bits(i / LOWS << 16 | low[i % LOWS]);
+    for (int odd = 0; odd < 2; odd++) {
+        RUN_OP(copy_op(tensor_1d(y + odd, BF16, N), WRITE, tensor_1d(x + odd, F32, N)));
+        for (int64_t i = odd; i < N + odd; i++)
+            if (y[i] != bf16_round(x[i])) fail_msg("%08x became %04x", float_bits(x[i]), y[i]);
+    }
+    release();
+}
+
+/* Adds parts in FP32, in order, rounds once, and writes rows with or without gaps. */
+static void check_sum_of_parts(dtype to, dtype from, int64_t parts, int64_t columns, int64_t gap)
+{
+    sample x = drawn(SAMPLE(from, 0, parts * 30 * columns), 1, 1.0, 0.0), y = SAMPLE(to, gap, 5, 2, 3, columns);
+    RUN_OP(sum_parts_op(y.t, x.t));
+    for (int64_t i = 0; i < y.elements; i++) {
+        float sum = (float)x.value[i];
+        for (int64_t p = 1; p < parts; p++) sum += (float)x.value[p * y.elements + i];
+        y.value[i] = as_type(to, (double)sum);
+    }
+    compare_exactly("sum_parts", &y);
+    release();
+}
+
+/* The number of added elements need not be a multiple of a kernel's vector. */
+static void sums(void **state)
+{
+    static const struct {
+        int64_t parts, columns, gap;
+    } row[] = { { 1, 8, 0 }, { 2, 6, 0 }, { 3, 104, 5 }, { 8, 2104, 8 }, { 17, 40, 8 } };
+    for (dtype to = F32; to <= BF16; to++) {
+        for (int i = 0; i < 10; i++)
+            check_sum_of_parts(to, i % 2 ? BF16 : F32, row[i / 2].parts, row[i / 2].columns, row[i / 2].gap);
+        sample a = drawn(SAMPLE(to, 0, 5003), 1, 1.0, 0.0), b = drawn(SAMPLE(to, 0, 5003), 2, 1.0, 0.0),
+               sum = SAMPLE(to, 0, 5003);
+        RUN_OP(add_op(sum.t, a.t, b.t));
+        for (int64_t i = 0; i < 5003; i++) sum.value[i] = as_type(to, a.value[i] + b.value[i]);
+        compare_exactly("add", &sum);
+        release();
+    }
+    double x[5] = { 1e16, 1, -1e16, 1, 1 }, out = 7;
+    RUN_OP(sum_op(tensor_1d(&out, F64, 1), WRITE, tensor_1d(x, F64, 5)));
+    assert_true(out == 2);
+    RUN_OP(sum_op(tensor_1d(&out, F64, 1), UPDATE, tensor_1d(x + 3, F64, 2)));
+    assert_true(out == 4);
+}
+
+static void fills(void **state)
+{
+    for (dtype type = F32; type < DTYPES; type++) {
+        sample x = SAMPLE(type, 0, 5001);
+        RUN_OP(fill_op(x.t, 3.0));
+        for (int64_t i = 0; i < x.elements; i++) assert_true(element(&x.t, i) == 3.0);
+        release();
+    }
+}
+
+static op fault_of(op_kind kind, tensor t, int64_t index)
+{
+    op o = { .kind = kind, .operands = 1, .operand = { { t, kind == OP_FILL ? WRITE : UPDATE } } };
+    if (kind == OP_SCALE) o.args.scale.factor = 2.0;
+    if (kind == OP_FLIP) o.args.flip.index = index;
+    return o;
+}
+
+/* Planted faults change views with gaps, and nothing outside them. */
+static void faults(void **state)
+{
+    for (dtype type = F32; type <= F64; type++) {
+        sample x = drawn(SAMPLE(type, 4, 3, 2, 2, 5), 1, 1.0, 0.0);
+        RUN_OP(fault_of(OP_SCALE, x.t, 0));
+        for (int64_t i = 0; i < 60; i++) x.value[i] *= 2;
+        compare_exactly("scale", &x);
+        element_set(&x.t, 37, 1.0);
+        RUN_OP(fault_of(OP_FLIP, x.t, 37));
+        for (int64_t i = 0; i < 60; i++)
+            assert_true(i == 37 ? isinf(element(&x.t, i)) : element(&x.t, i) == x.value[i]);
+        RUN_OP(fault_of(OP_FILL, x.t, 0));
+        memset(x.value, 0, 60 * sizeof *x.value);
+        compare_exactly("fill", &x);
+        release();
+    }
+}
+
+/* ---- the loss over a divided vocabulary ---- */
+
+/* columns per rank; ranks * columns >= valid: the rest is padding. spread: of the logits around 0. */
+typedef struct {
+    int64_t s, b, columns, ranks, valid, gap;
+    double spread;
+} loss_shape;
+typedef struct {
+    loss_shape n;
+    dtype type;
+    float scale;
+    sample logits[4], labels, partials, loss[4];
+} loss_trial;
+
+static int64_t columns_of(const loss_trial *t) { return t->n.ranks * t->n.columns; }
+
+static double logit(const loss_trial *t, int64_t row, int64_t column)
+{
+    return t->logits[column / t->n.columns].value[row * t->n.columns + column % t->n.columns];
+}
+
+static double gradient_of(const loss_trial *t, int64_t row, int64_t column)
+{
+    return element(&t->logits[column / t->n.columns].t, row * t->n.columns + column % t->n.columns);
+}
+
+static loss_trial loss_open(loss_shape n, dtype type)
+{
+    loss_trial t = { .n = n, .type = type, .scale = 0.25f, .labels = SAMPLE(I32, 0, n.s, n.b) };
+    t.partials = SAMPLE(F32, 0, n.ranks, n.s, n.b, 3);
+    for (int r = 0; r < n.ranks; r++) {
+        t.logits[r] = drawn(SAMPLE(type, n.gap, n.s, n.b, n.columns), (uint32_t)r, n.spread, 0.0);
+        t.loss[r] = SAMPLE(F64, 0, n.b);
+    }
+    for (int64_t i = 0; i < n.s * n.b; i++) element_set(&t.labels.t, i, (double)(i * 7919 % n.valid));
+    sample_read(&t.labels);
+    return t;
+}
+
+static void loss_run(loss_trial *t)
+{
+    for (int finish = 0; finish < 2; finish++)
+        for (int r = 0; r < t->n.ranks; r++) {
+            cross_entropy_operands o = { t->logits[r].t,   t->labels.t, t->partials.t, t->loss[r].t,
+                                         r * t->n.columns, t->n.valid,  t->scale };
+            if (!finish) o.partial = tensor_slice(t->partials.t, 0, r, 1);
+            RUN_OP(finish ? cross_entropy_finish_op(&o) : cross_entropy_partial_op(&o));
+        }
+}
+
+/* exp_shared has an error of 3e-7, and 2^-24 of its argument (up to 16): 2e-6 relative, softmax <= 1. */
+static double row_check(const loss_trial *t, int64_t row)
+{
+    double total = 0.0;
+    int64_t label = (int64_t)t->labels.value[row];
+    for (int64_t column = 0; column < t->n.valid; column++) total += exp(logit(t, row, column));
+    for (int64_t column = 0; column < columns_of(t); column++) {
+        double got = gradient_of(t, row, column);
+        double softmax = column < t->n.valid ? exp(logit(t, row, column)) / total : 0.0;
+        double expected = (softmax - (column == label)) * (double)t->scale;
+        if (column >= t->n.valid) assert_true(got == 0.0);
+        if (!(fabs(got - expected) <= rounding(t->type) * fabs(expected) + 2e-6 * softmax * (double)t->scale))
+            fail_msg("d_logits, row %lld, column %lld: %.9g, expected %.9g", (long long)row, (long long)column, got,
+                     expected);
+    }
+    return log(total) - logit(t, row, label);
+}
+
+static void check_loss(loss_shape n, dtype type)
+{
+    loss_trial t = loss_open(n, type);
+    loss_run(&t);
+    for (int64_t b = 0; b < n.b; b++) {
+        double sum = 0.0;
+        for (int64_t s = 0; s < n.s; s++) sum += row_check(&t, s * n.b + b);
+        for (int r = 0; r < n.ranks; r++) assert_true(fabs(element(&t.loss[r].t, b) - sum) <= 2e-6 * (double)n.s * 16);
+        for (int r = 1; r < n.ranks; r++) assert_true(element(&t.loss[r].t, b) == element(&t.loss[0].t, b));
+    }
+    release();
+}
+
+/* The fourth: the last ranks have only padding. */
+static void losses(void **state)
+{
+    static const loss_shape shapes[] = { { 5, 2, 7, 1, 7, 3, 8.0 },         { 4, 1, 2504, 1, 2497, 8, 8.0 },
+                                         { 6, 3, 64, 4, 200, 0, 8.0 },      { 3, 1, 16, 4, 30, 0, 8.0 },
+                                         { 1, 2, 20000, 1, 19999, 0, 8.0 }, { 1100, 1, 16, 1, 14, 0, 8.0 } };
+    for (int i = 0; i < 12; i++) check_loss(shapes[i / 2], i % 2 ? BF16 : F32);
+}
+
+/* Gradients below 2^-126 are 0 (DEFINITIONS.md), because subnormal numbers slow products down. With logits in [-100,
+ * 100) no element is subnormal. Row 0 has the logit 0 once, and else -80 to -104 in steps of 1/16 (BF16: 1/2): elements
+ * just below the bound are 0, those just above it stay. exp_shared clamps its argument at -87; e^-87 scale is below the
+ * bound. Errors as in row_check, for arguments up to 87; logit_gradient's bound is 2^-20 above 2^-126. */
+static void check_tiny_gradients(dtype type, double scale)
+{
+    loss_trial t = loss_open((loss_shape){ 6, 1, 1000, 2, 1999, 8, 100.0 }, type);
+    const double bound = 0x1p-126, error = 3e-7 + 88 * F32_ROUND;
+    double total = 0.0;
+    int zeros = 0, least = 0;
+    t.scale = (float)scale;
+    for (int64_t i = 0; i < columns_of(&t); i++)
+        element_set(&t.logits[i / 1000].t, i % 1000, i == 7 ? 0.0 : -80.0 - (double)(i % 384) / 16);
+    for (int r = 0; r < 2; r++) sample_read(&t.logits[r]);
+    for (int64_t k = 0; k < t.n.valid; k++) total += exp(logit(&t, 0, k));
+    loss_run(&t);
+    for (int64_t i = 0; i < t.n.s * columns_of(&t); i++) {
+        double got = gradient_of(&t, i / columns_of(&t), i % columns_of(&t));
+        assert_true(got == 0.0 || fabs(got) >= bound);
+        if (i >= t.n.valid || i == (int64_t)t.labels.value[0]) continue;
+        double expected = exp(logit(&t, 0, i)) / total * scale;
+        if (expected < bound * (1 - error)) assert_true(++zeros && got == 0.0);
+        if (expected > bound * (1 + error + 0x1p-20))
+            assert_true(fabs(got - expected) <= (rounding(type) + error) * expected);
+        least += got > 0.0 && got < 2 * bound;
+    }
+    assert_true(zeros > 100 && least > 10);
+    release();
+}
+
+static void tiny_gradients_are_zero(void **state)
+{
+    for (dtype type = F32; type <= BF16; type++) {
+        check_tiny_gradients(type, 0.25);
+        check_tiny_gradients(type, 0x1.8p-10);
+    }
+}
+
+/* The bits of a GPU's NaN: a sum of these bits would give a number. */
+static void loss_not_a_number(void **state)
+{
+    loss_trial t = loss_open((loss_shape){ 3, 1, 40, 2, 80, 0, 8.0 }, F32);
+    element_set(&t.logits[1].t, 45, (double)float_from_bits(0x7FFFFFFFu));
+    loss_run(&t);
+    assert_true(isnan(element(&t.loss[0].t, 0)) && isnan(element(&t.loss[1].t, 0)));
+    release();
+}
+
+TEST_PROGRAM("operations_exact", true, cmocka_unit_test(squares), cmocka_unit_test(squares_tie),
+             cmocka_unit_test(squares_flag), cmocka_unit_test(digests), cmocka_unit_test(signed_sums),
+             cmocka_unit_test(clips), cmocka_unit_test(learning_rates), cmocka_unit_test(learning_rate_corners),
+             cmocka_unit_test(adamw_updates), cmocka_unit_test(first_weights), cmocka_unit_test(tokens_uniform),
+             cmocka_unit_test(tokens_ramp), cmocka_unit_test(copies), cmocka_unit_test(roundings),
+             cmocka_unit_test(sums), cmocka_unit_test(fills), cmocka_unit_test(faults), cmocka_unit_test(losses),
+             cmocka_unit_test(tiny_gradients_are_zero), cmocka_unit_test(loss_not_a_number))
