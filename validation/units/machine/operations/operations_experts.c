@@ -172,19 +172,17 @@ static void check_given(routed *r)
 
 static const double BALANCE = 0.03125;
 
-/* The function to differentiate: weights times their gradients, plus balance losses with constant counts. */
-static double objective(const routed *r, const double *logits)
+/* A token's part of the function to differentiate: weights times their gradients, plus balance losses with constant
+ * counts. */
+static double objective(const routed *r, int64_t t)
 {
     const routing *by = r->by;
-    double sum = 0.0, p[64];
-    for (int64_t t = 0; t < by->tokens; t++) {
-        const double *x = logits + t * by->experts, *c = r->choices.value + TWO * t, *d = r->d_weights.value + TWO * t;
-        double w = 1.0 / (1.0 + exp(x[expert_of(c[1])] - x[expert_of(c[0])]));
-        sum += w * d[0] + (1.0 - w) * d[1];
-        probabilities(x, by->experts, p);
-        for (int64_t e = 0; e < by->experts; e++)
-            sum += BALANCE * p[e] * r->statistics.value[(t % by->sequences * 3 + 1) * by->experts + e];
-    }
+    const double *x = r->logits.value + t * by->experts, *c = r->choices.value + TWO * t,
+                 *d = r->d_weights.value + TWO * t;
+    double p[64], w = 1.0 / (1.0 + exp(x[expert_of(c[1])] - x[expert_of(c[0])])), sum = w * d[0] + (1.0 - w) * d[1];
+    probabilities(x, by->experts, p);
+    for (int64_t e = 0; e < by->experts; e++)
+        sum += BALANCE * p[e] * r->statistics.value[(t % by->sequences * 3 + 1) * by->experts + e];
     return sum;
 }
 
@@ -206,12 +204,12 @@ static void check_router_gradient(routed *r)
 {
     const double step = 1e-4, scale = 1.0 + BALANCE * largest(r->statistics.value, r->statistics.elements);
     for (int64_t i = 0; i < r->logits.elements; i += 1 + r->logits.elements / 60) {
-        double kept = r->logits.value[i];
-        r->logits.value[i] = kept + step;
-        double above = objective(r, r->logits.value);
-        r->logits.value[i] = kept - step;
-        double expected = (above - objective(r, r->logits.value)) / (2 * step);
-        r->logits.value[i] = kept;
+        double kept = r->logits.value[i], *x = &r->logits.value[i];
+        *x = kept + step;
+        double above = objective(r, i / r->by->experts);
+        *x = kept - step;
+        double expected = (above - objective(r, i / r->by->experts)) / (2 * step);
+        *x = kept;
         double got = element(&r->d_logits.t, i);
         assert_true(fabs(got - expected) <=
                     rounding(r->logits.t.type) * fabs(expected) + (24 * F32_ROUND + 1e-7) * scale);
