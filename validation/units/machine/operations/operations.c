@@ -161,7 +161,7 @@ static const operation list[] = {
         .out = { { "T~rh" }, { "F.r" }, { NULL }, { "F.r" } }, .updates = true, .forward_roundings = 72,
         .backward_roundings = 192, .shape = { NORM_SHAPES }),
     ROW("added_norm", "rh", norm, NULL, norm_reference,
-        .in = { { "T~rh", .offset = 0.5 }, { "T.h", .offset = 1 }, { "T.rh", .offset = 0.5 } },
+        .in = { { "T~rh", .offset = 0.5 }, { "T.h", .offset = 1 }, { "T~rh", .offset = 0.5 } },
         .out = { { "T~rh" }, { "F.r" }, { "T^rh", .exact = true } }, .encoded = true, .beside = true,
         .forward_roundings = 36, .shape = { SUM_SHAPES }),
     ROW("added_layer_norm", "rh", norm, NULL, norm_reference,
