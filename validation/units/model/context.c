@@ -231,9 +231,9 @@ static bool same_bytes(const problem *a, const problem *b)
            !memcmp(a->d_qkv.data, b->d_qkv.data, tensor_span(&a->d_qkv));
 }
 
-/* Roundings: both sides have the error that validation/units/machine/operations/operations_attention.c allows for attention (24
- * forward, 60 backward). A gradient is the sum of two calls on each rank. With `narrow` each rank's sum is rounded to
- * BF16, by half a unit, assumed to be at most twice the largest gradient. */
+/* Roundings: both sides have the error that validation/units/machine/operations/operations_attention.c allows for
+ * attention (24 forward, 60 backward). A gradient is the sum of two calls on each rank. With `narrow` each rank's sum
+ * is rounded to BF16, by half a unit, assumed to be at most twice the largest gradient. */
 static void check_shape(const shape *n, dtype type, bool narrow, test_group *t)
 {
     int ranks = world_ranks();
