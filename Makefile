@@ -337,7 +337,7 @@ $(BUILD)/units/%: %.c $(PARTS) $(BUILD)/flags
 	$(Q)$(MPICC) $(CFLAGS) -Ivalidation $(CPPFLAGS) -MMD -MP $< $(filter %.o,$^) $(LIBS) $(CUDA_LIBS) $(WRAP) \
 	  -lcmocka -o $@
 
-# The bundle's tests are one program (validation/cuda/tests.c): 21 programs would hold the kernels 21 times.
+# The bundle's tests are one program (validation/cuda/tests.c): many programs would hold the kernels as often.
 $(BUILD)/units/%.test.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D); echo '  test    $<'
 	$(Q)$(COMPILE) -Ivalidation $< -o $@

@@ -89,7 +89,7 @@ $(addprefix $(EMULATOR)/units/,operation% shadow): WRAP := -Wl,--wrap=op_submit
 $(EMULATOR)/units/shadow_machine: WRAP := -Wl,--wrap=cuda_swiglu_forward
 # The plain versions in double that operations are compared with are the test's own: they need no sanitizers, and are
 # the slow part.
-$(EMULATOR)/units/operations $(EMULATOR)/units/operations_activations: UNIT_FLAGS := -O2 -fno-sanitize=all
+$(addprefix $(EMULATOR)/units/,operation%): UNIT_FLAGS := -O3 -fno-sanitize=all
 $(EMULATOR)/units/%: %.c $(EMULATOR)/libxgsw.a $(EMULATOR)/libemulator.a $(EMULATOR)/flags
 	@mkdir -p $(@D); echo '  test    $<'
 	$(Q)$(EMULATOR_C) -Ivalidation $(UNIT_FLAGS) -MT $@ -c $< -o $@.o

@@ -22,9 +22,9 @@ typedef struct {
 
 static fixture open_product(shadow_mode mode)
 {
-    fixture f = { .a = sample_open(BF16, 2, (int64_t[]){ ROWS, INNER }, 0),
-                  .b = sample_open(BF16, 2, (int64_t[]){ INNER, WIDTH }, 0),
-                  .c = sample_open(F32, 2, (int64_t[]){ ROWS, WIDTH }, 5) };
+    fixture f = { .a = SAMPLE(BF16, 0, ROWS, INNER),
+                  .b = SAMPLE(BF16, 0, INNER, WIDTH),
+                  .c = SAMPLE(F32, 5, ROWS, WIDTH) };
     machine_options options = { .kind = MACHINE_HOST };
     sample_randomize(&f.a, 1, 1.0, 0.0);
     sample_randomize(&f.b, 2, 1.0, 0.0);
@@ -40,9 +40,7 @@ static fixture open_product(shadow_mode mode)
 static void close_product(fixture *f)
 {
     machine_close(f->machine);
-    sample_close(&f->a);
-    sample_close(&f->b);
-    sample_close(&f->c);
+    release();
     free(f->scratch);
 }
 

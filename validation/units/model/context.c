@@ -1,7 +1,7 @@
 /* Attention with all ranks as context ranks, in both precisions. Checks outputs, statistics and gradients of the local
  * positions; equal bits in every hostile order; no hazard; and equal attention flops on every rank, which add up to the
  * flops of the whole. The reference is the same code on one rank with the whole sequence, so an error common to all
- * sizes is not found here: validation/units/machine/operations/operations.c tests attention itself. */
+ * sizes is not found here: validation/units/machine/operations/operations_attention.c tests attention itself. */
 #include "model/attention.h"
 #include "parallel/zigzag.h"
 #include "units/machine/fabric_ranks.h"
@@ -231,9 +231,9 @@ static bool same_bytes(const problem *a, const problem *b)
            !memcmp(a->d_qkv.data, b->d_qkv.data, tensor_span(&a->d_qkv));
 }
 
-/* Roundings: both sides have the error that validation/units/machine/operations/operations.c allows for attention (24
- * forward, 60 backward). A gradient is the sum of two calls on each rank. With `narrow` each rank's sum is rounded to
- * BF16, by half a unit, assumed to be at most twice the largest gradient. */
+/* Roundings: both sides have the error that validation/units/machine/operations/operations_attention.c allows for
+ * attention (24 forward, 60 backward). A gradient is the sum of two calls on each rank. With `narrow` each rank's sum
+ * is rounded to BF16, by half a unit, assumed to be at most twice the largest gradient. */
 static void check_shape(const shape *n, dtype type, bool narrow, test_group *t)
 {
     int ranks = world_ranks();

@@ -1,336 +1,317 @@
-/* The list of operations with a backward (except operations_activations.c): how each one is described, its simple
- * version in double, and how it is submitted. FP32 and BF16, odd sizes, rows with gaps. trial.h tests them. */
+/* Norms, rotation, embedding, activations and sums of columns: rows of trial.h. The rows that are `encoded` also write
+ * their output as FP8 values, and give bitwise the same as the operation followed by quantize on the same machine. */
+#include "encoded.h"
 #include "trial.h"
 
-/* shape: rows, h */
-static void norm_describe(const int64_t *n, spec *in, spec *out)
+/* ---- norms; in: x, gain, delta, bias; out: out, rstd, sum, mean ---- */
+
+static op norm(const views *v)
 {
-    in[0] = (spec){ DTYPES, 2, { n[0], n[1] }, .gaps = true, .differentiate = true, .gradient_type = DTYPES };
-    in[1] = (spec){ DTYPES, 1, { n[1] }, .differentiate = true, .offset = 1.0, .gradient_type = F32 };
-    out[0] = (spec){ DTYPES, 2, { n[0], n[1] }, .gaps = true };
-    out[1] = (spec){ F32, 1, { n[0] }, .gaps = false };
+    return norm_forward_op((norm_forward_operands){ .x = v->in[0],
+                                                    .gain = v->in[1],
+                                                    .delta = v->in[2],
+                                                    .bias = v->in[3],
+                                                    .out = v->out[0],
+                                                    .rstd = v->out[1],
+                                                    .sum = v->out[2],
+                                                    .mean = v->out[3] },
+                           1e-5f);
 }
 
+static op d_norm(const views *v)
+{
+    return norm_backward_op((norm_backward_operands){ .d_out = v->d_out,
+                                                      .x = v->in[0],
+                                                      .rstd = v->out[1],
+                                                      .mean = v->out[3],
+                                                      .gain = v->in[1],
+                                                      .dx = v->d_in[0],
+                                                      .gain_gradient = v->d_in[1],
+                                                      .bias_gradient = v->d_in[3],
+                                                      .dx_access = v->how,
+                                                      .gain_access = v->how,
+                                                      .bias_access = v->how });
+}
+
+/* With delta, the sum is rounded once, and the norm is that of the rounded sum. */
 static void norm_reference(const int64_t *n, dtype type, double *const *in, double *const *out)
 {
     for (int64_t row = 0; row < n[0]; row++) {
-        const double *x = in[0] + row * n[1];
-        double sum = 0.0;
-        for (int64_t i = 0; i < n[1]; i++) sum += x[i] * x[i];
-        double rstd = out[1][row] = 1.0 / sqrt(sum / (double)n[1] + 1e-5);
-        for (int64_t i = 0; i < n[1]; i++) out[0][row * n[1] + i] = x[i] * rstd * in[1][i];
-    }
-}
-
-static void norm_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
-{
-    submit(q, "norm",
-           norm_forward_op((norm_forward_operands){ .x = in[0], .gain = in[1], .out = out[0], .rstd = out[1] }, 1e-5f));
-}
-
-static void norm_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out,
-                              const tensor *d_in, access_mode how)
-{
-    submit(q, "d_norm",
-           norm_backward_op((norm_backward_operands){ .d_out = d_out,
-                                                      .x = in[0],
-                                                      .rstd = out[1],
-                                                      .gain = in[1],
-                                                      .dx = d_in[0],
-                                                      .gain_gradient = d_in[1],
-                                                      .dx_access = how,
-                                                      .gain_access = how }));
-}
-
-/* shape: rows, h; x of mean 0.5 */
-static void layer_norm_describe(const int64_t *n, spec *in, spec *out)
-{
-    norm_describe(n, in, out);
-    in[0].offset = 0.5;
-    in[1].offset = 0.0;
-    in[2] = in[1];
-    out[2] = out[1];
-}
-
-static void layer_norm_reference(const int64_t *n, dtype type, double *const *in, double *const *out)
-{
-    for (int64_t row = 0; row < n[0]; row++) {
-        const double *x = in[0] + row * n[1];
-        double sum = 0.0, squares = 0.0;
-        for (int64_t i = 0; i < n[1]; i++) sum += x[i];
-        double mean = out[2][row] = sum / (double)n[1];
+        double *x = in[2] ? out[2] + row * n[1] : in[0] + row * n[1], sum = 0.0, squares = 0.0, mean = 0.0;
+        for (int64_t i = row * n[1]; in[2] && i < (row + 1) * n[1]; i++)
+            out[2][i] = (double)rounded(type, (float)(in[0][i] + in[2][i]));
+        for (int64_t i = 0; in[3] && i < n[1]; i++) sum += x[i];
+        if (in[3]) mean = out[3][row] = sum / (double)n[1];
         for (int64_t i = 0; i < n[1]; i++) squares += (x[i] - mean) * (x[i] - mean);
         double rstd = out[1][row] = 1.0 / sqrt(squares / (double)n[1] + 1e-5);
-        for (int64_t i = 0; i < n[1]; i++) out[0][row * n[1] + i] = (x[i] - mean) * rstd * (1.0 + in[1][i]) + in[2][i];
+        for (int64_t i = 0; i < n[1]; i++)
+            out[0][row * n[1] + i] = (x[i] - mean) * rstd * (in[1][i] + (in[3] != NULL)) + (in[3] ? in[3][i] : 0.0);
     }
 }
 
-static void layer_norm_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
-{
-    submit(q, "layer_norm",
-           norm_forward_op(
-               (norm_forward_operands){
-                   .x = in[0], .gain = in[1], .bias = in[2], .out = out[0], .rstd = out[1], .mean = out[2] },
-               1e-5f));
-}
+/* ---- rotation and embedding ---- */
 
-static void layer_norm_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out,
-                                    const tensor *d_in, access_mode how)
-{
-    submit(q, "d_layer_norm",
-           norm_backward_op((norm_backward_operands){ .d_out = d_out,
-                                                      .x = in[0],
-                                                      .rstd = out[1],
-                                                      .mean = out[2],
-                                                      .gain = in[1],
-                                                      .dx = d_in[0],
-                                                      .gain_gradient = d_in[1],
-                                                      .bias_gradient = d_in[2],
-                                                      .dx_access = how,
-                                                      .gain_access = how,
-                                                      .bias_access = how }));
-}
-
-/* shape: s, b, heads, d. The table need not hold true angles. */
-static void rope_describe(const int64_t *n, spec *in, spec *out)
-{
-    in[0] =
-        (spec){ DTYPES, 4, { n[0], n[1], n[2], n[3] }, .gaps = true, .differentiate = true, .gradient_type = DTYPES };
-    in[1] = (spec){ F32, 3, { n[0], n[3] / 2, 2 }, .gaps = false };
-    out[0] = (spec){ DTYPES, 4, { n[0], n[1], n[2], n[3] }, .gaps = true };
-}
+/* The table need not hold true angles. */
+static op rope(const views *v) { return rope_forward_op(v->out[0], v->in[1]); }
+static op d_rope(const views *v) { return rope_backward_op(v->d_in[0], v->in[1]); }
 
 static void rope_reference(const int64_t *n, dtype type, double *const *in, double *const *out)
 {
-    int64_t half = n[3] / 2, rows = n[1] * n[2];
+    int64_t half = n[3], rows = n[1] * n[2];
     for (int64_t row = 0; row < n[0] * rows; row++)
         for (int64_t i = 0; i < half; i++) {
-            const double *pair = in[1] + (row / rows * half + i) * 2, *x = in[0] + row * n[3] + i;
-            out[0][row * n[3] + i] = x[0] * pair[0] - x[half] * pair[1];
-            out[0][row * n[3] + i + half] = x[half] * pair[0] + x[0] * pair[1];
+            const double *pair = in[1] + (row / rows * half + i) * 2, *x = in[0] + row * 2 * half + i;
+            out[0][row * 2 * half + i] = x[0] * pair[0] - x[half] * pair[1];
+            out[0][row * 2 * half + i + half] = x[half] * pair[0] + x[0] * pair[1];
         }
 }
 
-static void rope_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
+/* Axes: s, b, h, v rows held, f first row held, p positions. Tokens go beyond both ends of the rows. The second half of
+ * the s positions starts 3 further. column_sums computes the positions' gradient. */
+static op embedding(const views *v)
 {
-    submit(q, "rope", rope_forward_op(out[0], in[1]));
+    embedding_args args = { .first = v->n[4] };
+    if (v->in[2].dims) args.place = (position_args){ v->n[5] - v->n[0] - 3, 3 };
+    return embedding_forward_op((embedding_forward_operands){ v->in[0], v->in[1], v->out[0], v->in[2] }, args);
 }
 
-/* d_in[0] starts as d_out. */
-static void rope_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out,
-                              const tensor *d_in, access_mode how)
-{
-    submit(q, "d_rope", rope_backward_op(d_in[0], in[1]));
-}
-
-/* shape: s, b, heads, kv_heads, d, t; t = 0: causal, over as many keys as queries */
-static bool is_causal(const int64_t *n) { return n[5] <= 0; }
-static int64_t key_count(const int64_t *n) { return n[5] ? llabs(n[5]) : n[0]; }
-
-/* Returns whether own attention needs more than 99 KiB of shared memory per block. */
-static bool attention_is_large(const int64_t *n, dtype type) { return n[4] > (type == BF16 ? 192 : 128); }
-
-static void attention_describe(const int64_t *n, spec *in, spec *out)
-{
-    in[0] =
-        (spec){ DTYPES, 4, { n[0], n[1], n[2], n[4] }, .gaps = true, .differentiate = true, .gradient_type = DTYPES };
-    in[1] = in[2] = (spec){
-        DTYPES, 4, { key_count(n), n[1], n[3], n[4] }, .gaps = true, .differentiate = true, .gradient_type = DTYPES
-    };
-    out[0] = in[0];
-    out[1] = (spec){ F32, 3, { n[1], n[2], n[0] }, .gaps = false };
-}
-
-/* Keys of several ranks: their gradients are FP32 and may be added to. Statistics have gaps. */
-static void attention_part_describe(const int64_t *n, spec *in, spec *out)
-{
-    attention_describe(n, in, out);
-    in[0].overwritten = true;
-    in[1].gradient_type = in[2].gradient_type = F32;
-    out[1].gaps = true;
-}
-
-static double attention_score(const int64_t *n, const double *q, const double *k)
-{
-    double sum = 0.0;
-    for (int64_t i = 0; i < n[4]; i++) sum += q[i] * k[i];
-    return sum / sqrt((double)n[4]);
-}
-
-/* One query of one head over the first keys; computes out and lse. */
-static double attention_row(const int64_t *n, int64_t keys, const double *q, const double *k, const double *v,
-                            double *out)
-{
-    int64_t stride = n[1] * n[3] * n[4];
-    double total = 0.0;
-    memset(out, 0, (size_t)n[4] * sizeof *out);
-    for (int64_t key = 0; key < keys; key++) {
-        double p = exp(attention_score(n, q, k + key * stride));
-        total += p;
-        for (int64_t i = 0; i < n[4]; i++) out[i] += p * v[key * stride + i];
-    }
-    for (int64_t i = 0; i < n[4]; i++) out[i] /= total;
-    return log(total);
-}
-
-static void attention_reference(const int64_t *n, dtype type, double *const *in, double *const *out)
-{
-    for (int64_t position = 0; position < n[0]; position++)
-        for (int64_t b = 0; b < n[1]; b++)
-            for (int64_t head = 0; head < n[2]; head++) {
-                int64_t at = ((position * n[1] + b) * n[2] + head) * n[4],
-                        kv = (b * n[3] + head / (n[2] / n[3])) * n[4];
-                int64_t keys = is_causal(n) ? position + 1 + key_count(n) - n[0] : key_count(n);
-                out[1][(b * n[2] + head) * n[0] + position] =
-                    attention_row(n, keys, in[0] + at, in[1] + kv, in[2] + kv, out[0] + at);
-            }
-}
-
-static attention_args attention_args_of(const int64_t *n)
-{
-    return (attention_args){ (float)(1.0 / sqrt((double)n[4])), is_causal(n) };
-}
-
-static void attention_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
-{
-    submit(q, "attention",
-           attention_forward_op((attention_forward_operands){ in[0], in[1], in[2], out[0], out[1] },
-                                attention_args_of(n)));
-}
-
-static void attention_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out,
-                                   const tensor *d_in, access_mode how)
-{
-    submit(q, "d_attention",
-           attention_backward_op((attention_backward_operands){ in[0], in[1], in[2], out[0], out[1], d_out, d_in[0],
-                                                                d_in[1], d_in[2], how },
-                                 attention_args_of(n)));
-}
-
-/* shape: s, b, h, rows held, first row held; tokens go beyond both ends */
-static void embedding_describe(const int64_t *n, spec *in, spec *out)
-{
-    in[0] = (spec){ I32, 2, { n[0], n[1] }, .below = n[3] + 2 * n[4] };
-    in[1] = (spec){ DTYPES, 2, { n[3], n[2] }, .gaps = true, .differentiate = true, .gradient_type = DTYPES };
-    out[0] = (spec){ DTYPES, 3, { n[0], n[1], n[2] }, .gaps = true };
-}
+static op d_embedding(const views *v) { return embedding_backward_op(v->in[0], v->d_out, v->d_in[1], v->how, v->n[4]); }
 
 static void embedding_reference(const int64_t *n, dtype type, double *const *in, double *const *out)
 {
     for (int64_t i = 0; i < n[0] * n[1]; i++)
         for (int64_t k = 0; k < n[2]; k++) {
-            int64_t row = (int64_t)in[0][i] - n[4];
-            out[0][i * n[2] + k] = row >= 0 && row < n[3] ? in[1][row * n[2] + k] : 0.0;
+            int64_t row = (int64_t)in[0][i] - n[4], place = n[5] - n[0] - 3 + i / n[1] + 3 * (i / n[1] >= n[0] / 2);
+            bool held = row >= 0 && row < n[3];
+            out[0][i * n[2] + k] = held ? in[1][row * n[2] + k] + (in[2] ? in[2][place * n[2] + k] : 0.0) : 0.0;
         }
 }
 
-static void embedding_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
+/* ---- activations ---- */
+
+static op swiglu(const views *v) { return swiglu_forward_op(v->in[0], v->out[0]); }
+static op d_swiglu(const views *v) { return swiglu_backward_op(v->in[0], v->d_out, v->d_in[0]); }
+static op geglu(const views *v) { return geglu_forward_op(v->in[0], v->out[0]); }
+static op d_geglu(const views *v) { return geglu_backward_op(v->in[0], v->d_out, v->d_in[0]); }
+static op gelu(const views *v) { return gelu_forward_op(v->in[0], v->in[1], v->out[0]); }
+static op squared_relu(const views *v) { return squared_relu_forward_op(v->in[0], v->out[0]); }
+static op d_squared_relu(const views *v) { return squared_relu_backward_op(v->in[0], v->d_out, v->d_in[0]); }
+
+static op d_gelu(const views *v)
 {
-    submit(q, "embedding",
-           embedding_forward_op((embedding_forward_operands){ in[0], in[1], out[0], tensor_none() },
-                                (embedding_args){ .first = n[4] }));
+    return gelu_backward_op((gelu_backward_operands){ v->in[0], v->in[1], v->d_out, .dx = v->d_in[0],
+                                                      .bias_gradient = v->d_in[1], .bias_access = v->how });
 }
 
-static void embedding_run_backward(queue *q, const int64_t *n, const tensor *in, const tensor *out, tensor d_out,
-                                   const tensor *d_in, access_mode how)
+static double silu_of(double x) { return x / (1.0 + exp(-x)); }
+static double gelu_of(double x) { return 0.5 * x * (1.0 + tanh(sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x))); }
+
+static void gated(const int64_t *n, double (*value)(double), const double *x, double *out)
 {
-    submit(q, "d_embedding", embedding_backward_op(in[0], d_out, d_in[1], how, n[4]));
+    for (int64_t i = 0; i < n[0] * n[1]; i++) {
+        int64_t gate = i / n[1] * 2 * n[1] + i % n[1];
+        out[i] = value(x[gate]) * x[gate + n[1]];
+    }
 }
 
-/* Embedding with positions: the second half of the s local positions starts 3 further; shape[5]: the first position.
- * column_sums computes their gradient. */
-static void places_describe(const int64_t *n, spec *in, spec *out)
+static void swiglu_reference(const int64_t *n, dtype type, double *const *in, double *const *out)
 {
-    embedding_describe(n, in, out);
-    in[1].differentiate = false;
-    in[2] = (spec){ DTYPES, 2, { n[5] + n[0] + 3, n[2] }, .gaps = true };
+    gated(n, silu_of, in[0], out[0]);
 }
 
-static void places_reference(const int64_t *n, dtype type, double *const *in, double *const *out)
+static void geglu_reference(const int64_t *n, dtype type, double *const *in, double *const *out)
 {
-    embedding_reference(n, type, in, out);
-    for (int64_t i = 0; i < n[0] * n[1]; i++)
-        for (int64_t k = 0; k < n[2]; k++) {
-            int64_t row = (int64_t)in[0][i] - n[4], place = n[5] + i / n[1] + (i / n[1] >= n[0] / 2 ? 3 : 0);
-            if (row >= 0 && row < n[3]) out[0][i * n[2] + k] += in[2][place * n[2] + k];
-        }
+    gated(n, gelu_of, in[0], out[0]);
 }
 
-static void places_run(queue *q, const int64_t *n, const tensor *in, const tensor *out)
+static void gelu_reference(const int64_t *n, dtype type, double *const *in, double *const *out)
 {
-    submit(q, "embedding",
-           embedding_forward_op((embedding_forward_operands){ in[0], in[1], out[0], in[2] },
-                                (embedding_args){ .first = n[4], .place = { n[5], 3 } }));
+    for (int64_t i = 0; i < n[0] * n[1]; i++) out[0][i] = gelu_of(in[0][i] + in[1][i % n[1]]);
 }
+
+static void squared_relu_reference(const int64_t *n, dtype type, double *const *in, double *const *out)
+{
+    for (int64_t i = 0; i < n[0] * n[1]; i++) out[0][i] = fmax(in[0][i], 0.0) * fmax(in[0][i], 0.0);
+}
+
+/* The gradient of numbers that are added to each row of a group. */
+static op column_sums(const views *v) { return column_sums_op(v->d_out, v->d_in[0], v->how); }
+
+static void column_sums_reference(const int64_t *n, dtype type, double *const *in, double *const *out)
+{
+    for (int64_t i = 0; i < n[0] * n[1] * n[2]; i++) out[0][i] = in[0][i / n[2] / n[1] * n[2] + i % n[2]];
+}
+
+#define NORM_SHAPES                                                                                                    \
+    { 5, 7 }, { 33, 256 }, { 70, 1000 }, { 3, 2500 }, { 1, 16 }, { 300, 16 }, { 2, 4104 }, { 3, 8200 }, { 2, 18432 }
+#define SUM_SHAPES                                                                                                     \
+    { 5, 7 }, { 9, 512 }, { 3, 2500 }, { 2, 18432 }
 
 /* Roundings. A sum of up to 1024 squares has an error of 60 roundings if the compiler does not vectorize (measured;
  * BF16 numbers round mostly one way); the CUDA machine adds chains of at most 72 terms in pairs. The square root halves
  * the error of a norm; division, root and products add five. A gradient has two such sums. The mean of LayerNorm, here
- * half of the largest deviation, adds 60 of itself, 30 of the largest result; its gradient has a third sum, and other
- * steps add a dozen. exp_shared has 5 roundings, plus at most |score| of its argument. Attention divides sums of up to
- * s terms. On tensor cores the weights P = e^(score - maximum) are rounded to BF16, but not their sum: the error of out
- * is at most sum P |v| / sum P <= max |v| roundings. The errors of gradients are roots of sums of squares: P |d_out|
- * (dv; for the first key, seen by all queries, sum P^2 <= pi^2 / 6 per head), |dS| |k| (dq), |dS| |q| (dk): four
- * roundings of the largest gradient cover them (measured: at most 1.0). */
+ * half of the largest deviation (of an added one: all of it), adds 60 of itself, 30 (60) of the largest result; its
+ * gradient has a third sum, and other steps add a dozen. exp_shared has 5 roundings, plus |argument|. */
 static const operation list[] = {
-    OPERATION("norm", norm, norm, .inputs = 2, .outputs = 2, .updates = true, .forward_roundings = 36,
-              .backward_roundings = 96,
-              .shape = { { 5, 7 },
-                         { 33, 256 },
-                         { 70, 1000 },
-                         { 3, 2500 },
-                         { 1, 16 },
-                         { 300, 16 },
-                         { 2, 4104 },
-                         { 3, 8200 },
-                         { 2, 18432 } }),
-    OPERATION("layer_norm", layer_norm, layer_norm, .inputs = 3, .outputs = 3, .updates = true, .forward_roundings = 72,
-              .backward_roundings = 192,
-              .shape = { { 5, 7 },
-                         { 33, 256 },
-                         { 70, 1000 },
-                         { 3, 2500 },
-                         { 1, 16 },
-                         { 300, 16 },
-                         { 2, 4104 },
-                         { 3, 8200 },
-                         { 2, 18432 } }),
-    OPERATION("rope", rope, rope, .inputs = 2, .outputs = 1, .in_place = 1, .forward_roundings = 4,
-              .backward_roundings = 4, .shape = { { 5, 2, 3, 6 }, { 17, 1, 4, 64 }, { 1, 1, 1, 2 }, { 2, 1, 1, 256 } }),
-    OPERATION("attention", attention, attention, .is_large = attention_is_large, .inputs = 3, .outputs = 2,
-              .forward_roundings = 24, .backward_roundings = 60, .backward_bf16 = 4, .weights_bf16 = 1,
-              .shape = { { 70, 2, 4, 2, 6 },
-                         { 130, 1, 2, 1, 18 },
-                         { 64, 1, 2, 2, 64 },
-                         { 1, 1, 1, 1, 2 },
-                         { 20, 1, 3, 1, 256 },
-                         { 66, 1, 2, 1, 128 },
-                         { 34, 1, 2, 1, 192 } }),
-    OPERATION("attention_part", attention_part, attention, .is_large = attention_is_large, .inputs = 3, .outputs = 2,
-              .updates = true, .forward_roundings = 24, .backward_roundings = 60, .backward_bf16 = 4, .weights_bf16 = 1,
-              .shape = { { 70, 2, 4, 2, 6, 40 },
-                         { 30, 1, 2, 1, 18, 130 },
-                         { 20, 1, 3, 1, 256, 1 },
-                         { 70, 2, 4, 2, 6, -75 },
-                         { 30, 1, 2, 1, 18, -130 },
-                         { 1, 1, 2, 1, 2, -65 },
-                         { 17, 1, 2, 1, 128, -66 },
-                         { 66, 1, 1, 1, 192, -200 },
-                         { 20, 1, 3, 1, 256, -20 } }),
-    { "positions", .inputs = 3, .outputs = 1, .describe = places_describe, .reference = places_reference,
-      .forward = places_run, .shape = { { 6, 2, 5, 4, 0, 0 }, { 40, 1, 1100, 30, 3, 7 }, { 30, 3, 16, 2, 5, 1 } } },
-    OPERATION("embedding", embedding, embedding, .inputs = 2, .outputs = 1, .updates = true, .backward_roundings = 8,
-              .shape = { { 6, 2, 5, 4, 0 }, { 40, 1, 1100, 30, 3 }, { 30, 3, 16, 2, 5 } }),
+    ROW("norm", "rh", norm, d_norm, norm_reference, .in = { { "T~rh", 'T' }, { "T.h", 'F', .offset = 1 } },
+        .out = { { "T~rh" }, { "F.r" } }, .updates = true, .encoded = true, .forward_roundings = 36,
+        .backward_roundings = 96, .shape = { NORM_SHAPES }),
+    ROW("layer_norm", "rh", norm, d_norm, norm_reference,
+        .in = { { "T~rh", 'T', .offset = 0.5 }, { "T.h", 'F' }, { NULL }, { "T.h", 'F' } },
+        .out = { { "T~rh" }, { "F.r" }, { NULL }, { "F.r" } }, .updates = true, .forward_roundings = 72,
+        .backward_roundings = 192, .shape = { NORM_SHAPES }),
+    ROW("added_norm", "rh", norm, NULL, norm_reference,
+        .in = { { "T~rh", .offset = 0.5 }, { "T.h", .offset = 1 }, { "T~rh", .offset = 0.5 } },
+        .out = { { "T~rh" }, { "F.r" }, { "T^rh", .exact = true } }, .encoded = true, .beside = true,
+        .forward_roundings = 36, .shape = { SUM_SHAPES }),
+    ROW("added_layer_norm", "rh", norm, NULL, norm_reference,
+        .in = { { "T~rh", .offset = 0.5 }, { "T.h" }, { "T.rh", .offset = 0.5 }, { "T.h" } },
+        .out = { { "T~rh" }, { "F.r" }, { "T^rh", .exact = true }, { "F.r" } }, .encoded = true, .beside = true,
+        .forward_roundings = 104, .shape = { SUM_SHAPES }),
+    ROW("rope", "sbhn", rope, d_rope, rope_reference, .in = { { "T~sbhN", 'T' }, { "F.sn2" } }, .out = { { "T~sbhN" } },
+        .in_place = true, .forward_roundings = 4, .backward_roundings = 4,
+        .shape = { { 5, 2, 3, 3 }, { 17, 1, 4, 32 }, { 1, 1, 1, 1 }, { 2, 1, 1, 128 } }),
+    ROW("embedding", "sbhvf", embedding, d_embedding, embedding_reference,
+        .in = { { "I.sb", .below = "vff" }, { "T~vh", 'T' } }, .out = { { "T~sbh" } }, .updates = true,
+        .backward_roundings = 8, .shape = { { 6, 2, 5, 4, 0 }, { 40, 1, 1100, 30, 3 }, { 30, 3, 16, 2, 5 } }),
+    ROW("positions", "sbhvfp", embedding, NULL, embedding_reference,
+        .in = { { "I.sb", .below = "vff" }, { "T~vh" }, { "T~ph" } }, .out = { { "T~sbh" } },
+        .shape = { { 6, 2, 5, 4, 0, 9 }, { 40, 1, 1100, 30, 3, 50 }, { 30, 3, 16, 2, 5, 34 } }),
+    ROW("swiglu", "rf", swiglu, d_swiglu, swiglu_reference, .in = { { "T~rF", 'T' } }, .out = { { "T~rf" } },
+        .encoded = true, .forward_roundings = 16, .backward_roundings = 24,
+        .shape = { { 5, 7 }, { 16, 256 }, { 2, 2100 } }),
+    ROW("geglu", "rf", geglu, d_geglu, geglu_reference, .in = { { "T~rF", 'T' } }, .out = { { "T~rf" } },
+        .encoded = true, .forward_roundings = 16, .backward_roundings = 24,
+        .shape = { { 5, 7 }, { 16, 256 }, { 2, 2100 } }),
+    ROW("gelu", "rf", gelu, d_gelu, gelu_reference, .in = { { "T~rf", 'T', .overwritten = true }, { "T.f", 'F' } },
+        .out = { { "T~rf" } }, .updates = true, .encoded = true, .forward_roundings = 24, .backward_roundings = 48,
+        .shape = { { 5, 7 }, { 16, 256 }, { 2, 2100 }, { 300, 48 }, { 70, 1031 } }),
+    ROW("squared_relu", "rf", squared_relu, d_squared_relu, squared_relu_reference, .in = { { "T.rf", 'T' } },
+        .out = { { "T.rf" } }, .encoded = true, .forward_roundings = 1, .backward_roundings = 2,
+        .shape = { { 1, 1 }, { 1, 7 }, { 2, 2048 }, { 1, 8193 } }),
+    ROW("column_sums", "gmh", NULL, column_sums, column_sums_reference, .in = { { "F.gh", 'F' } },
+        .out = { { "T~gmh" } }, .updates = true, .backward_roundings = 40,
+        .shape = { { 1, 5, 7 }, { 1, 300, 48 }, { 6, 2, 1100 }, { 3, 1, 16 }, { 2, 130, 72 } }),
 };
-enum { OPERATIONS = sizeof list / sizeof *list };
+enum { ROWS = sizeof list / sizeof *list };
+
+/* ---- encoding ---- */
+
+/* groups 0: the transposed copy is one matrix. gap: as a trial's. */
+typedef struct {
+    int64_t n[2], groups, gap;
+} encoded_shape;
+static const encoded_shape encoded_shapes[] = { { { 1, 8 }, 0, 0 },     { { 5, 7 }, 0, 3 },    { { 48, 64 }, 0, 0 },
+                                                { { 150, 136 }, 0, 8 }, { { 130, 70 }, 0, 5 }, { { 6, 33 }, 3, 1 },
+                                                { { 268, 72 }, 4, 0 } };
+enum { ENCODED_SHAPES = sizeof encoded_shapes / sizeof *encoded_shapes };
+
+/* Sets magnitudes below and above the FP8 range, zeros of both signs, and NaN and infinity unless all_numbers. */
+static void set_wide(sample *x, uint32_t number, bool all_numbers)
+{
+    static const double no_number[] = { (double)NAN, (double)INFINITY, (double)-INFINITY };
+    for (int64_t i = 0; i < x->elements; i++) {
+        double value = random_value(number, i) * exp2(floor(12 * random_value(number + 100, i)));
+        if (i % 13 == 5) value = i % 2 ? 0.0 : -0.0;
+        if (!all_numbers && i % 97 == 3) value = no_number[i % 3];
+        element_set(&x->t, i, value);
+    }
+}
+
+static void needs_no_scratch(op o)
+{
+    preparation noted = { .notes = 0 };
+    pass p = pass_open(0, &noted);
+    submit_op(p.queue, o);
+    pass_close(&p, &noted);
+    assert_int_equal(noted.scratch[0], 0);
+    preparation_free(&noted);
+}
+
+static trial encoded_trial(const operation *o, const encoded_shape *s, bool all_numbers)
+{
+    trial t = trial_open(o, s->n, BF16, s->gap);
+    for (uint32_t i = 0; i < TENSORS; i++) set_wide(&t.in[i], i, all_numbers), set_wide(&t.out[i], i + 4, all_numbers);
+    set_wide(&t.d_out, 9, all_numbers);
+    return t;
+}
+
+/* Compares an operation that encodes with one that is quantized afterwards. Other results are equal, too. Sums over
+ * rows need scratch, values alone do not. */
+static void check_encoded(const operation *o, bool backward, const encoded_shape *s, int parts, bool all_numbers)
+{
+    trial apart = encoded_trial(o, s, all_numbers), together = encoded_trial(o, s, all_numbers);
+    sample *values = backward ? apart.d_in : apart.out, *others = backward ? together.d_in : together.out;
+    encoded a = encoded_open(values[0].t, s->groups, backward ? E5M2 : E4M3, 3.7f, 1),
+            b = encoded_open(values[0].t, s->groups, backward ? E5M2 : E4M3, 3.7f, 1);
+    views v = views_of(&apart, WRITE), w = views_of(&together, WRITE);
+    op (*filled)(const views *) = backward ? o->backward : o->forward;
+    RUN(q, submit_op(q, filled(&v)), submit_op(q, quantize_op(values[0].t, encoding_of(&a, parts))));
+    RUN_OP(encode_op(filled(&w), encoding_of(&b, parts)));
+    if (!(backward && o->in[1].gradient) && tested_machine() == MACHINE_CUDA)
+        needs_no_scratch(encode_op(filled(&w), encoding_of(&b, parts)));
+    encoded_compare(o->name, &a, &b);
+    for (int i = 1; i < TENSORS; i++)
+        if (values[i].bytes) assert_memory_equal(values[i].memory, others[i].memory, values[i].bytes);
+    release();
+}
+
+static void encodes(void **state)
+{
+    for (int row = 0; row < 2 * ROWS; row++) {
+        const operation *o = &list[row / 2];
+        bool backward = row % 2;
+        if (!o->encoded || (backward && !o->backward)) continue;
+        for (int i = 0; i < ENCODED_SHAPES; i++) check_encoded(o, backward, &encoded_shapes[i], PARTS - 1, i % 2);
+        for (int parts = 0; parts < PARTS - 1; parts++)
+            if (parts & (CODES | TRANSPOSED))
+                check_encoded(o, backward, &encoded_shapes[2 + parts % 2 * 4], parts, true);
+    }
+}
+
+/* [s, b, heads, d]: rotates the first `rotated` heads, the first `width` channels of each. */
+typedef struct {
+    int64_t s, b, heads, d, rotated, width;
+} rotation;
+
+static tensor rotated_of(tensor whole, const rotation *r)
+{
+    return tensor_slice(tensor_slice(whole, 2, 0, r->rotated), 3, 0, r->width);
+}
+
+static void check_rotation(const rotation *r, dtype type, int parts)
+{
+    sample x = SAMPLE(BF16, 0, r->s, r->b, r->heads, r->d), copy = SAMPLE(BF16, 0, r->s, r->b, r->heads, r->d),
+           table = drawn(SAMPLE(F32, 0, r->s, r->width / 2, 2), 2, 1.0, 0.0);
+    tensor rows = tensor_2d(copy.memory, BF16, r->s * r->b, r->heads * r->d);
+    encoded apart = encoded_open(rows, 0, type, 3.7f, 1), together = encoded_open(rows, 0, type, 3.7f, 1);
+    set_wide(&x, 1, true);
+    memcpy(copy.memory, x.memory, x.bytes);
+    op o = encode_rotated_op(rope_backward_op(rotated_of(x.t, r), table.t), x.t, encoding_of(&together, parts));
+    RUN_OP(o);
+    assert_memory_equal(copy.memory, x.memory, x.bytes);
+    if (type == E5M2 && r->width == r->d && r->d % 16 == 0 && tested_machine() == MACHINE_CUDA) needs_no_scratch(o);
+    RUN_OP(rope_backward_op(rotated_of(copy.t, r), table.t));
+    RUN_OP(quantize_op(rows, encoding_of(&apart, parts)));
+    encoded_compare("rope", &apart, &together);
+    release();
+}
+
+static void encodes_what_is_rotated(void **state)
+{
+    static const rotation all[] = { { 1, 1, 1, 2, 1, 2 },       { 5, 2, 3, 16, 2, 16 }, { 33, 2, 6, 64, 5, 64 },
+                                    { 70, 1, 4, 128, 3, 128 },  { 9, 3, 3, 48, 3, 16 }, { 20, 1, 4, 24, 2, 24 },
+                                    { 140, 1, 2, 256, 1, 256 }, { 16, 2, 3, 32, 3, 32 } };
+    for (int i = 0; i < 8; i++) {
+        check_rotation(&all[i], E5M2, PARTS - 1);
+        check_rotation(&all[i], E4M3, PARTS - 1);
+    }
+    for (int parts = 0; parts < PARTS; parts++)
+        if (parts & (CODES | TRANSPOSED)) check_rotation(&all[2], E5M2, parts);
+}
 
 int main(int argc, char **argv)
 {
-    struct CMUnitTest tests[OPERATIONS];
-    world_start(&argc, &argv);
-    for (int i = 0; i < OPERATIONS; i++)
-        tests[i] = (struct CMUnitTest){ list[i].name, check_operation, NULL, NULL, (void *)&list[i] };
-    int failed = cmocka_run_group_tests_name("operations", tests, NULL, NULL);
-    world_stop();
-    return failed;
+    const struct CMUnitTest encoders[] = { cmocka_unit_test(encodes), cmocka_unit_test(encodes_what_is_rotated) };
+    return check_rows(argc, argv, "operations", list, ROWS, encoders, 2);
 }

@@ -2,7 +2,6 @@
  * comparison. Every operation runs through its filler, first on paper, then with exactly the measured scratch. With
  * XGSW_TEST_MACHINE=cuda on the CUDA machine (mirror.h). */
 #pragma once
-#include "base/fail.h"
 #include "base/fp8.h"
 #include "machine/prove/prove.h"
 #include "machine/queue/submit.h"
@@ -18,8 +17,32 @@
 /* Half a unit in the last place, relative. */
 static const double F32_ROUND = 0x1p-24, BF16_ROUND = 0x1p-8;
 static inline double rounding(dtype type) { return type == BF16 ? BF16_ROUND : F32_ROUND; }
+static inline float rounded(dtype type, float x) { return type == BF16 ? bf16_widen(bf16_round(x)) : x; }
+static inline double as_type(dtype type, double x) { return type == F64 ? x : (double)rounded(type, (float)x); }
 
 enum { GAP_VALUE = 0x4B }; /* bytes between rows, which no operation may change */
+
+/* Memory of the samples of one check. `taken` returns it filled with zeros; `release` frees all of it. */
+static struct {
+    void **block;
+    size_t count;
+} pool;
+
+static inline void *taken(size_t count, size_t bytes)
+{
+    size_t whole = (count * bytes / ARENA_ALIGNMENT + 1) * ARENA_ALIGNMENT;
+    pool.block = realloc(pool.block, (pool.count + 1) * sizeof *pool.block);
+    return memset(pool.block[pool.count++] = aligned_alloc(ARENA_ALIGNMENT, whole), 0, whole);
+}
+
+static inline double *numbers(int64_t count) { return taken((size_t)count, sizeof(double)); }
+
+static inline void release(void)
+{
+    while (pool.count) free(pool.block[--pool.count]);
+    free(pool.block);
+    pool.block = NULL;
+}
 
 /* A tensor, its memory, and its elements in double; dimensions from slow to fast. */
 typedef struct {
@@ -30,29 +53,15 @@ typedef struct {
     int64_t elements;
 } sample;
 
+/* As tensor_place, but inline: tests spend much of their time here. */
 static inline int64_t place_of(const tensor *t, int64_t i)
 {
     int64_t place = 0;
-    for (int d = t->dims - 1; d >= 0; d--) {
-        place += i % t->dim[d] * t->stride[d];
-        i /= t->dim[d];
-    }
-    return place;
+    for (int d = t->dims - 1; d > 0; i /= t->dim[d--]) place += i % t->dim[d] * t->stride[d];
+    return place + i * t->stride[0];
 }
 
-static inline double element(const tensor *t, int64_t i)
-{
-    int64_t at = place_of(t, i);
-    switch (t->type) {
-    case F32: return (double)((const float *)t->data)[at];
-    case BF16: return (double)bf16_widen(((const uint16_t *)t->data)[at]);
-    case F64: return ((const double *)t->data)[at];
-    case I32: return ((const int32_t *)t->data)[at];
-    case E4M3:
-    case E5M2: return (double)fp8_widen(t->type, ((const uint8_t *)t->data)[at]);
-    default: return (double)((const uint64_t *)t->data)[at];
-    }
-}
+static inline double element(const tensor *t, int64_t i) { return tensor_value(t, place_of(t, i)); }
 
 static inline void element_set(const tensor *t, int64_t i, double value)
 {
@@ -77,7 +86,7 @@ static inline double random_value(uint32_t tensor_number, int64_t i)
 
 /* dims: number of dimensions. gap: elements between rows of the last dimension, or of the last two if there are four:
  * [s, b, heads, d] is then a slice of fused rows. 0: no gaps. */
-static inline sample sample_open(dtype type, int dims, const int64_t *dim, int64_t gap)
+static inline sample sample_open(dtype type, int64_t gap, int dims, const int64_t *dim)
 {
     sample x = { .t = { .type = type, .dims = dims }, .elements = 1 };
     int64_t stride = 1;
@@ -88,23 +97,28 @@ static inline sample sample_open(dtype type, int dims, const int64_t *dim, int64
         stride = stride * dim[d] + (d == (dims == 4 ? 2 : dims - 1) ? gap : 0);
     }
     x.bytes = (size_t)stride * dtype_bytes(type);
-    x.memory = aligned_alloc(ARENA_ALIGNMENT, (x.bytes / ARENA_ALIGNMENT + 1) * ARENA_ALIGNMENT);
+    x.t.data = x.memory = taken(x.bytes, 1);
     memset(x.memory, GAP_VALUE, x.bytes);
-    x.t.data = x.memory;
-    x.value = calloc((size_t)x.elements + 1, sizeof *x.value);
+    x.value = numbers(x.elements);
     return x;
 }
 
-static inline void sample_close(sample *x)
-{
-    free(x->memory);
-    free(x->value);
-}
+/* SAMPLE(type, gap, dimensions...) */
+#define SAMPLE(type, gap, ...)                                                                                         \
+    sample_open(type, gap, (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), (int64_t[]){ __VA_ARGS__ })
 
 /* Updates the doubles from the tensor, so that they hold the rounded values. */
-static inline void sample_read(sample *x)
+static inline sample *sample_read(sample *x)
 {
     for (int64_t i = 0; i < x->elements; i++) x->value[i] = element(&x->t, i);
+    return x;
+}
+
+/* Sets all elements to `value`. */
+static inline void sample_fill(sample *x, double value)
+{
+    for (int64_t i = 0; i < x->elements; i++) element_set(&x->t, i, value);
+    sample_read(x);
 }
 
 static inline void sample_randomize(sample *x, uint32_t number, double scale, double offset)
@@ -113,15 +127,22 @@ static inline void sample_randomize(sample *x, uint32_t number, double scale, do
     sample_read(x);
 }
 
+/* Returns a sample with random elements. */
+static inline sample drawn(sample x, uint32_t number, double scale, double offset)
+{
+    sample_randomize(&x, number, scale, offset);
+    return x;
+}
+
 /* Checks that the bytes between rows are unchanged. */
 static inline void sample_check_gaps(const sample *x, const char *name)
 {
-    char *owned = calloc(x->bytes + 1, 1);
     size_t bytes = dtype_bytes(x->t.type);
-    for (int64_t i = 0; i < x->elements; i++) memset(owned + (size_t)place_of(&x->t, i) * bytes, 1, bytes);
+    if (bytes * (size_t)x->elements == x->bytes) return;
+    char *owned = taken(x->bytes, 1), *first = owned + ((char *)x->t.data - x->memory);
+    for (int64_t i = 0; i < x->elements; i++) memset(first + (size_t)place_of(&x->t, i) * bytes, 1, bytes);
     for (size_t i = 0; i < x->bytes; i++)
         if (!owned[i] && x->memory[i] != GAP_VALUE) fail_msg("%s wrote between the rows", name);
-    free(owned);
 }
 
 static inline double largest(const double *x, int64_t n)
@@ -131,14 +152,7 @@ static inline double largest(const double *x, int64_t n)
     return m;
 }
 
-/* Returns the additional error of an addition to a product. cuBLASLt rounds the product to BF16 first
- * (machine/op/limits.c): on a GPU half a unit of the largest product, otherwise 0. */
-static inline double rounded_before(const sample *c, const double *product)
-{
-    return tested_machine() == MACHINE_CUDA && c->t.type == BF16 ? BF16_ROUND * largest(product, c->elements) : 0.0;
-}
-
-/* Asserts |got - expected| <= relative |expected| + absolute. */
+/* Asserts |got - expected| <= relative |expected| + absolute for all elements, and that the gaps are unchanged. */
 static inline void compare(const char *name, const sample *got, const double *expected, double relative,
                            double absolute)
 {
@@ -148,7 +162,11 @@ static inline void compare(const char *name, const sample *got, const double *ex
             fail_msg("%s, element %lld: %.9g, expected %.9g, error %.3g above %.3g", name, (long long)i, x, expected[i],
                      fabs(x - expected[i]), limit);
     }
+    sample_check_gaps(got, name);
 }
+
+/* As compare with the sample's own values, which the caller has replaced by the expected ones. */
+static inline void compare_exactly(const char *name, const sample *got) { compare(name, got, got->value, 0, 0); }
 
 /* Set by tests whose operations give the host's bits, or nearly: on an emulated GPU the shadow then compares every
  * result with the host's result for the same bytes. */
@@ -193,13 +211,29 @@ static inline void pass_close(pass *p, preparation *noted)
 }
 
 /* RUN(q, statement): the statement submits to queue *q, once to measure and once to run. */
-#define RUN(q, statement)                                                                                              \
+#define RUN(q, ...)                                                                                                    \
     do {                                                                                                               \
         preparation noted_ = { .notes = 0 };                                                                           \
         for (int pass_ = 0; pass_ < 2; pass_++) {                                                                      \
             pass p_ = pass_open(pass_, &noted_);                                                                       \
             queue *q = p_.queue;                                                                                       \
-            statement;                                                                                                 \
+            __VA_ARGS__;                                                                                               \
             pass_close(&p_, &noted_);                                                                                  \
         }                                                                                                              \
     } while (0)
+
+/* RUN_OP(an operation): submits it under its kind's name. */
+#define RUN_OP(...) RUN(q_, submit_op(q_, __VA_ARGS__))
+static inline void submit_op(queue *q, op o) { submit(q, op_kind_name(o.kind), o); }
+
+/* TEST_PROGRAM(name, beside, tests...): the program's main. beside: beside_host of all tests. */
+#define TEST_PROGRAM(name, beside, ...)                                                                                \
+    int main(int argc, char **argv)                                                                                    \
+    {                                                                                                                  \
+        const struct CMUnitTest tests[] = { __VA_ARGS__ };                                                             \
+        world_start(&argc, &argv);                                                                                     \
+        beside_host = beside;                                                                                          \
+        int failed = cmocka_run_group_tests_name(name, tests, NULL, NULL);                                             \
+        world_stop();                                                                                                  \
+        return failed;                                                                                                 \
+    }

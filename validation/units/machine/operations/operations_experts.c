@@ -26,27 +26,19 @@ typedef struct {
 
 static routed routed_open(const routing *by, dtype type)
 {
-    const int64_t tokens[] = { by->tokens, TWO }, logits[] = { by->tokens, by->experts }, all = by->experts * by->rows;
-    const int64_t statistics[] = { by->sequences, 3, by->experts }, load[] = { 2, by->experts };
+    int64_t n = by->tokens, sequences = by->sequences, experts = by->experts;
     return (routed){ .by = by,
-                     .logits = sample_open(type, 2, logits, 0),
-                     .order = sample_open(I32, 1, &by->tokens, 0),
-                     .choices = sample_open(I32, 2, tokens, 0),
-                     .weights = sample_open(F32, 2, tokens, 0),
-                     .place = sample_open(I32, 2, tokens, 0),
-                     .source = sample_open(I32, 1, &all, 0),
-                     .statistics = sample_open(F32, 3, statistics, 0),
-                     .d_weights = sample_open(F32, 2, tokens, 0),
-                     .d_logits = sample_open(type, 2, logits, 0),
-                     .loss = sample_open(F64, 1, &by->sequences, 0),
-                     .load = sample_open(F64, 2, load, 0) };
-}
-
-static void routed_close(routed *r)
-{
-    sample *all[] = { &r->logits,     &r->order,     &r->choices,  &r->weights, &r->place, &r->source,
-                      &r->statistics, &r->d_weights, &r->d_logits, &r->loss,    &r->load };
-    for (int i = 0; i < 11; i++) sample_close(all[i]);
+                     .logits = SAMPLE(type, 0, n, experts),
+                     .order = SAMPLE(I32, 0, n),
+                     .choices = SAMPLE(I32, 0, n, TWO),
+                     .weights = SAMPLE(F32, 0, n, TWO),
+                     .place = SAMPLE(I32, 0, n, TWO),
+                     .source = SAMPLE(I32, 0, experts * by->rows),
+                     .statistics = SAMPLE(F32, 0, sequences, 3, experts),
+                     .d_weights = drawn(SAMPLE(F32, 0, n, TWO), 3, 1.0, 0.0),
+                     .d_logits = SAMPLE(type, 0, n, experts),
+                     .loss = drawn(SAMPLE(F64, 0, sequences), 4, 1.0, 0.0),
+                     .load = drawn(SAMPLE(F64, 0, 2, experts), 5, 1.0, 0.0) };
 }
 
 /* With ties, logits are multiples of 1/4, so that many are equal. Tokens are interleaved over the groups. */
@@ -73,7 +65,7 @@ static void run_router(routed *r, bool given)
                                   .source = r->source.t,
                                   .statistics = r->statistics.t };
     router_args args = { .rows = r->by->rows, .local = r->by->local, .groups = r->by->groups, .given = given };
-    RUN(q, submit(q, "router", router_forward_op(o, args)));
+    RUN_OP(router_forward_op(o, args));
     sample *made[] = { &r->choices, &r->weights, &r->place, &r->source, &r->statistics };
     for (int i = 0; i < 5; i++) sample_read(made[i]);
 }
@@ -142,7 +134,7 @@ static void probabilities(const double *x, int64_t experts, double *p)
 static void check_statistics(const routed *r)
 {
     const routing *by = r->by;
-    double *expected = calloc((size_t)r->statistics.elements, sizeof *expected), p[64];
+    double *expected = numbers(r->statistics.elements), p[64];
     for (int64_t t = 0; t < by->tokens; t++) {
         double *of = expected + t % by->sequences * 3 * by->experts;
         probabilities(r->logits.value + t * by->experts, by->experts, p);
@@ -157,16 +149,14 @@ static void check_statistics(const routed *r)
     for (int64_t i = 0; i < r->statistics.elements; i++)
         assert_true(fabs(r->statistics.value[i] - expected[i]) <=
                     (i / by->experts % 3 ? 0.0 : (sqrt((double)by->tokens) + 16) * F32_ROUND * (expected[i] + 1.0)));
-    free(expected);
 }
 
 /* Given choices give the same rows, whatever the logits are. */
 static void check_given(routed *r)
 {
-    double *place = malloc((size_t)r->place.elements * sizeof *place),
-           *choice = malloc((size_t)r->place.elements * sizeof *choice);
-    memcpy(place, r->place.value, (size_t)r->place.elements * sizeof *place);
-    memcpy(choice, r->choices.value, (size_t)r->place.elements * sizeof *choice);
+    size_t bytes = (size_t)r->place.elements * sizeof(double);
+    double *place = memcpy(numbers(r->place.elements), r->place.value, bytes),
+           *choice = memcpy(numbers(r->place.elements), r->choices.value, bytes);
     sample_randomize(&r->logits, 77, 1.0, 0.0);
     run_router(r, true);
     for (int64_t i = 0; i < r->place.elements; i++) {
@@ -176,44 +166,23 @@ static void check_given(routed *r)
         assert_true(fabs(r->weights.value[i] - 1.0 / (1.0 + exp(other - own))) < 4 * F32_ROUND);
     }
     check_statistics(r);
-    free(place);
-    free(choice);
-}
-
-static void routes(void **state)
-{
-    for (int i = 0; i < ROUTINGS; i++)
-        for (dtype type = F32; type <= BF16; type++)
-            for (int ties = 0; ties < 2; ties++) {
-                if (!test_is_long() && (i + (type == BF16)) % 2 != ties) continue;
-                routed r = routed_open(&routings[i], type);
-                randomize_logits(&r, ties);
-                run_router(&r, false);
-                check_choices(&r);
-                check_places(&r);
-                check_statistics(&r);
-                check_given(&r);
-                routed_close(&r);
-            }
 }
 
 /* ---- backward ---- */
 
 static const double BALANCE = 0.03125;
 
-/* The function to differentiate: weights times their gradients, plus balance losses with constant counts. */
-static double objective(const routed *r, const double *logits)
+/* A token's part of the function to differentiate: weights times their gradients, plus balance losses with constant
+ * counts. */
+static double objective(const routed *r, int64_t t)
 {
     const routing *by = r->by;
-    double sum = 0.0, p[64];
-    for (int64_t t = 0; t < by->tokens; t++) {
-        const double *x = logits + t * by->experts, *c = r->choices.value + TWO * t, *d = r->d_weights.value + TWO * t;
-        double w = 1.0 / (1.0 + exp(x[expert_of(c[1])] - x[expert_of(c[0])]));
-        sum += w * d[0] + (1.0 - w) * d[1];
-        probabilities(x, by->experts, p);
-        for (int64_t e = 0; e < by->experts; e++)
-            sum += BALANCE * p[e] * r->statistics.value[(t % by->sequences * 3 + 1) * by->experts + e];
-    }
+    const double *x = r->logits.value + t * by->experts, *c = r->choices.value + TWO * t,
+                 *d = r->d_weights.value + TWO * t;
+    double p[64], w = 1.0 / (1.0 + exp(x[expert_of(c[1])] - x[expert_of(c[0])])), sum = w * d[0] + (1.0 - w) * d[1];
+    probabilities(x, by->experts, p);
+    for (int64_t e = 0; e < by->experts; e++)
+        sum += BALANCE * p[e] * r->statistics.value[(t % by->sequences * 3 + 1) * by->experts + e];
     return sum;
 }
 
@@ -226,7 +195,7 @@ static void run_router_backward(routed *r, bool reports)
                                    .d_logits = r->d_logits.t,
                                    .loss = reports ? r->loss.t : tensor_none(),
                                    .load = reports ? r->load.t : tensor_none() };
-    RUN(q, submit(q, "d_router", router_backward_op(o, (balance_args){ (float)BALANCE })));
+    RUN_OP(router_backward_op(o, (balance_args){ (float)BALANCE }));
 }
 
 /* A gradient has the terms balance x counts, twice, and those of the pair. 24 roundings of the largest cover 12 of the
@@ -235,12 +204,12 @@ static void check_router_gradient(routed *r)
 {
     const double step = 1e-4, scale = 1.0 + BALANCE * largest(r->statistics.value, r->statistics.elements);
     for (int64_t i = 0; i < r->logits.elements; i += 1 + r->logits.elements / 60) {
-        double kept = r->logits.value[i];
-        r->logits.value[i] = kept + step;
-        double above = objective(r, r->logits.value);
-        r->logits.value[i] = kept - step;
-        double expected = (above - objective(r, r->logits.value)) / (2 * step);
-        r->logits.value[i] = kept;
+        double kept = r->logits.value[i], *x = &r->logits.value[i];
+        *x = kept + step;
+        double above = objective(r, i / r->by->experts);
+        *x = kept - step;
+        double expected = (above - objective(r, i / r->by->experts)) / (2 * step);
+        *x = kept;
         double got = element(&r->d_logits.t, i);
         assert_true(fabs(got - expected) <=
                     rounding(r->logits.t.type) * fabs(expected) + (24 * F32_ROUND + 1e-7) * scale);
@@ -263,99 +232,80 @@ static void check_reports(const routed *r)
     }
 }
 
-static void routes_backward(void **state)
+static void routes(void **state)
 {
-    for (int i = 0; i < ROUTINGS; i++)
-        for (dtype type = F32; type <= BF16; type++) {
-            routed r = routed_open(&routings[i], type);
-            randomize_logits(&r, false);
-            sample_randomize(&r.d_weights, 3, 1.0, 0.0);
-            sample_randomize(&r.loss, 4, 1.0, 0.0);
-            sample_randomize(&r.load, 5, 1.0, 0.0);
+    for (int i = 0; i < 2 * ROUTINGS; i++)
+        for (int ties = 0; ties < 2; ties++) {
+            if (!test_is_long() && (i / 2 + i % 2) % 2 != ties) continue;
+            routed r = routed_open(&routings[i / 2], i % 2 ? BF16 : F32);
+            randomize_logits(&r, ties);
             run_router(&r, false);
-            run_router_backward(&r, true);
-            check_router_gradient(&r);
-            check_reports(&r);
-            run_router_backward(&r, false);
-            check_router_gradient(&r);
-            routed_close(&r);
+            check_choices(&r);
+            check_places(&r);
+            check_statistics(&r);
+            for (int reports = 1; reports >= 0; reports--) {
+                run_router_backward(&r, reports);
+                check_router_gradient(&r);
+                if (reports) check_reports(&r);
+            }
+            check_given(&r);
+            release();
         }
 }
 
 /* ---- rows ---- */
 
-static float rounded(dtype type, float x) { return type == BF16 ? bf16_widen(bf16_round(x)) : x; }
-
+/* x, sum, d_out: [tokens, columns]; y, d_y: rows of experts. */
 typedef struct {
     routed by;
     sample x, y, sum, d_out, d_y;
 } moved;
 
-static moved moved_open(const routing *by, dtype type, int64_t columns, int64_t gap)
-{
-    const int64_t tokens[] = { by->tokens, columns }, rows[] = { by->experts * by->rows, columns };
-    moved m = { .by = routed_open(by, F32),
-                .x = sample_open(type, 2, tokens, gap),
-                .y = sample_open(type, 2, rows, gap),
-                .sum = sample_open(type, 2, tokens, gap),
-                .d_out = sample_open(type, 2, tokens, gap),
-                .d_y = sample_open(type, 2, rows, gap) };
-    randomize_logits(&m.by, false);
-    run_router(&m.by, false);
-    sample_randomize(&m.x, 1, 1.0, 0.0);
-    sample_randomize(&m.d_out, 2, 1.0, 0.0);
-    return m;
-}
-
 static void check_permute(moved *m, int64_t columns)
 {
-    RUN(q, submit(q, "permute", permute_op(m->y.t, m->x.t, m->by.source.t)));
+    RUN_OP(permute_op(m->y.t, m->x.t, m->by.source.t));
     for (int64_t i = 0; i < m->y.elements; i++) {
         int64_t source = (int64_t)m->by.source.value[i / columns];
-        double expected = source < 0 ? 0.0 : m->x.value[source / TWO * columns + i % columns];
-        assert_true(element(&m->y.t, i) == expected);
+        m->y.value[i] = source < 0 ? 0.0 : m->x.value[source / TWO * columns + i % columns];
     }
-    sample_check_gaps(&m->y, "permute");
+    compare_exactly("permute", &m->y);
 }
 
 static void check_unpermute(moved *m, int64_t columns, bool weighted)
 {
-    tensor weights = weighted ? m->by.weights.t : tensor_none();
-    RUN(q, submit(q, "unpermute", unpermute_forward_op(m->sum.t, m->y.t, weights, m->by.place.t)));
+    RUN_OP(unpermute_forward_op(m->sum.t, m->y.t, weighted ? m->by.weights.t : tensor_none(), m->by.place.t));
     for (int64_t i = 0; i < m->sum.elements; i++) {
         float sum = 0.0f;
-        for (int k = 0; k < TWO; k++) {
-            int64_t at = i / columns * TWO + k, row = (int64_t)m->by.place.value[at];
+        for (int64_t at = i / columns * TWO, end = at + TWO; at < end; at++) {
+            int64_t row = (int64_t)m->by.place.value[at];
             float weight = weighted ? (float)m->by.weights.value[at] : 1.0f;
             if (row >= 0) sum = fmaf(weight, (float)m->y.value[row * columns + i % columns], sum);
         }
-        assert_true(element(&m->sum.t, i) == (double)rounded(m->y.t.type, sum));
+        m->sum.value[i] = (double)rounded(m->y.t.type, sum);
     }
-    sample_check_gaps(&m->sum, "unpermute");
+    compare_exactly("unpermute", &m->sum);
 }
 
 /* The weights' gradients are sums of `columns` products: each partial sum adds a random rounding. */
 static void check_unpermute_backward(moved *m, int64_t columns)
 {
-    RUN(q,
-        submit(q, "d_unpermute",
-               unpermute_backward_op((unpermute_backward_operands){ m->d_out.t, m->y.t, m->by.weights.t, m->by.place.t,
-                                                                    m->by.source.t, m->d_y.t, m->by.d_weights.t })));
+    double root = sqrt((double)columns);
+    RUN_OP(unpermute_backward_op((unpermute_backward_operands){ m->d_out.t, m->y.t, m->by.weights.t, m->by.place.t,
+                                                                m->by.source.t, m->d_y.t, m->by.d_weights.t }));
     for (int64_t i = 0; i < m->d_y.elements; i++) {
         int64_t source = (int64_t)m->by.source.value[i / columns];
         float d = source < 0 ? 0.0f : (float)m->d_out.value[source / TWO * columns + i % columns];
-        float weight = source < 0 ? 0.0f : (float)m->by.weights.value[source];
-        assert_true(element(&m->d_y.t, i) == (double)rounded(m->d_y.t.type, weight * d));
+        m->d_y.value[i] = source < 0 ? 0.0 : (double)rounded(m->d_y.t.type, (float)m->by.weights.value[source] * d);
     }
+    compare_exactly("d_unpermute", &m->d_y);
     for (int64_t i = 0; i < m->by.place.elements; i++) {
         int64_t row = (int64_t)m->by.place.value[i];
-        double sum = 0.0;
+        double *sum = &m->by.d_weights.value[i];
+        *sum = 0.0;
         for (int64_t k = 0; row >= 0 && k < columns; k++)
-            sum += m->d_out.value[i / TWO * columns + k] * m->y.value[row * columns + k];
-        assert_true(fabs(element(&m->by.d_weights.t, i) - sum) <=
-                    (4 * sqrt((double)columns) + 4) * F32_ROUND * sqrt((double)columns));
+            *sum += m->d_out.value[i / TWO * columns + k] * m->y.value[row * columns + k];
     }
-    sample_check_gaps(&m->d_y, "d_unpermute");
+    compare("d_weights", &m->by.d_weights, m->by.d_weights.value, 0.0, (4 * root + 4) * F32_ROUND * root);
 }
 
 static void rows_move(void **state)
@@ -365,24 +315,23 @@ static void rows_move(void **state)
         for (dtype type = F32; type <= BF16; type++)
             for (int k = 0; k < 3; k++) {
                 if (!test_is_long() && (i + (type == BF16)) % 3 != k) continue;
-                moved m = moved_open(&routings[i], type, columns[k], gaps[(i + k) % 3]);
-                check_permute(&m, columns[k]);
+                const routing *by = &routings[i];
+                int64_t tokens = by->tokens, rows = by->experts * by->rows, n = columns[k], gap = gaps[(i + k) % 3];
+                moved m = { .by = routed_open(by, F32),
+                            .x = drawn(SAMPLE(type, gap, tokens, n), 1, 1.0, 0.0),
+                            .y = SAMPLE(type, gap, rows, n),
+                            .sum = SAMPLE(type, gap, tokens, n),
+                            .d_out = drawn(SAMPLE(type, gap, tokens, n), 2, 1.0, 0.0),
+                            .d_y = SAMPLE(type, gap, rows, n) };
+                randomize_logits(&m.by, false);
+                run_router(&m.by, false);
+                check_permute(&m, n);
                 sample_randomize(&m.y, 3, 1.0, 0.0);
-                check_unpermute(&m, columns[k], true);
-                check_unpermute(&m, columns[k], false);
-                check_unpermute_backward(&m, columns[k]);
-                sample *all[] = { &m.x, &m.y, &m.sum, &m.d_out, &m.d_y };
-                for (int s = 0; s < 5; s++) sample_close(all[s]);
-                routed_close(&m.by);
+                check_unpermute(&m, n, true);
+                check_unpermute(&m, n, false);
+                check_unpermute_backward(&m, n);
+                release();
             }
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(routes), cmocka_unit_test(routes_backward),
-                                        cmocka_unit_test(rows_move) };
-    world_start(&argc, &argv);
-    int failed = cmocka_run_group_tests_name("operations_experts", tests, NULL, NULL);
-    world_stop();
-    return failed;
-}
+TEST_PROGRAM("operations_experts", false, cmocka_unit_test(routes), cmocka_unit_test(rows_move))

@@ -1,12 +1,11 @@
 /* FP8 conversion, transposition, updates, and the scales of the next step, bitwise against a simple loop.
- * operations_fp8_matmul.c tests products in double, units/base/fp8.c tests the conversion of single numbers. */
-#include "operations.h"
+ * operations_matmul.c tests products in double, units/base/fp8.c tests the conversion of single numbers. */
+#include "encoded.h"
 
 static const dtype code_types[] = { E4M3, E5M2 }, value_types[] = { F32, BF16 };
 
 /* ---- quantize, transpose ---- */
 
-typedef enum { CODES = 1, TRANSPOSED = 2, AMAX = 4, COUNTS = 8, PARTS = 16 } part;
 typedef enum { PLAIN, WITH_NO_NUMBERS, ALL_ZERO } content;
 
 /* x [m / batch, batch, n], with gaps between rows. groups 0: the transposed copy is one matrix. */
@@ -29,72 +28,40 @@ static void set_content(sample *x, content how, double largest)
         if (how == WITH_NO_NUMBERS && i % 29 == 3) value = no_number[i % 4];
         element_set(&x->t, i, how == ALL_ZERO ? 0.0 : value);
     }
-    sample_read(x);
 }
 
-/* The results of a simple loop over x. */
-typedef struct {
-    uint8_t *codes, *transposed;
-    int32_t amax;
-    uint64_t counts[FP8_COUNTS];
-} expected;
-
-static int64_t padded(int64_t m) { return (m + FP8_ALIGNMENT - 1) / FP8_ALIGNMENT * FP8_ALIGNMENT; }
-static int64_t groups_of(const quantizing *s) { return s->groups ? s->groups : 1; }
-
-static expected expected_of(const quantizing *s, const sample *x, dtype type, float scale)
+/* Encodes x in a simple loop. An amax that was larger stays; counts are added. */
+static void encode_simply(encoded *e, const quantizing *s, const sample *x, dtype type, int parts)
 {
-    int64_t groups = groups_of(s), rows = padded(s->m / groups);
-    expected e = { .codes = calloc((size_t)x->elements, 1), .transposed = calloc((size_t)(groups * rows * s->n), 1) };
+    int64_t groups = s->groups ? s->groups : 1, rows = e->transposed.elements / groups / s->n;
+    if (parts & TRANSPOSED) memset(e->transposed.memory, 0, e->transposed.bytes);
     for (int64_t i = 0; i < x->elements; i++) {
-        int64_t row = i / s->n, column = i % s->n;
-        float value = (float)element(&x->t, i), scaled = value * scale;
+        int64_t row = i / s->n, at = (row % groups * s->n + i % s->n) * rows + row / groups;
+        float value = (float)element(&x->t, i), scaled = value * e->scale[FP8_SCALE];
         uint8_t code = fp8_round(type, scaled);
-        e.codes[i] = code;
-        e.transposed[(row % groups * s->n + column) * rows + row / groups] = code;
-        if (amax_bits(value) > e.amax) e.amax = amax_bits(value);
-        e.counts[FP8_VALUES]++;
-        if (value != 0.0f && (code == 0 || code == 0x80)) e.counts[FP8_UNDERFLOWS]++;
-        if (fabsf(scaled) > fp8_largest(type)) e.counts[FP8_SATURATIONS]++;
+        if (parts & CODES) e->codes.memory[i] = (char)code;
+        if (parts & TRANSPOSED) e->transposed.memory[at] = (char)code;
+        if (parts & AMAX && amax_bits(value) > *e->amax) *e->amax = amax_bits(value);
+        if (!(parts & COUNTS)) continue;
+        e->counts[FP8_VALUES]++;
+        e->counts[FP8_UNDERFLOWS] += value != 0.0f && (code == 0 || code == 0x80);
+        e->counts[FP8_SATURATIONS] += fabsf(scaled) > fp8_largest(type);
     }
-    return e;
 }
 
-static tensor transposed_like(const quantizing *s, sample *memory, dtype type)
-{
-    tensor t = fp8_transposed_shape(type, s->groups, s->m / groups_of(s), s->n);
-    *memory = sample_open(type, t.dims, t.dim, 0);
-    return memory->t;
-}
-
-/* An amax that was larger stays; counts are added. */
 static void check_quantize(const quantizing *s, dtype from, dtype type, float scale, int parts, content how)
 {
-    const int64_t dim[] = { s->m / s->batch, s->batch, s->n };
-    sample x = sample_open(from, 3, dim, s->gap), codes = sample_open(type, 3, dim, 0), transposed;
-    int32_t amax = parts & 1 ? amax_bits(1e30f) : 0, before = amax;
-    uint64_t counts[FP8_COUNTS] = { 1, 2, 3 };
+    sample x = SAMPLE(from, s->gap, s->m / s->batch, s->batch, s->n);
+    encoded e[2]; /* the operation's, and the loop's */
+    for (int i = 0; i < 2; i++) e[i] = encoded_open(x.t, s->groups, type, scale, parts & 1 ? amax_bits(1e30f) : 0);
     set_content(&x, how, (double)fp8_largest(type));
-    expected e = expected_of(s, &x, type, scale);
-    encoding o = { .codes = codes.t, .transposed = transposed_like(s, &transposed, type) };
-    _Alignas(16) float pair[FP8_FACTORS];
-    fp8_set_factors(pair, scale);
-    o.codes.scale = o.transposed.scale = pair;
-    if (!(parts & CODES)) o.codes = tensor_none();
-    if (!(parts & TRANSPOSED)) o.transposed = tensor_none();
-    if (parts & AMAX) o.amax = tensor_1d(&amax, I32, 1);
-    if (parts & COUNTS) o.counts = tensor_1d(counts, U64, FP8_COUNTS);
-    RUN(q, submit(q, "quantize", quantize_op(x.t, o)));
-    if (parts & CODES) assert_memory_equal(codes.memory, e.codes, codes.bytes);
-    if (parts & TRANSPOSED) assert_memory_equal(transposed.memory, e.transposed, transposed.bytes);
-    if (parts & AMAX) assert_int_equal(amax, e.amax > before ? e.amax : before);
-    for (int i = 0; parts & COUNTS && i < FP8_COUNTS; i++) assert_int_equal(counts[i], e.counts[i] + (uint64_t)i + 1);
+    encode_simply(&e[1], s, &x, type, parts);
+    RUN_OP(quantize_op(x.t, encoding_of(&e[0], parts)));
+    encoded_compare("quantize", &e[0], &e[1]);
     if (parts & COUNTS && how == PLAIN && x.elements > 1000)
-        assert_true(e.counts[FP8_UNDERFLOWS] > 0 && e.counts[FP8_SATURATIONS] > 0);
-    sample *all[] = { &x, &codes, &transposed };
-    for (int i = 0; i < 3; i++) sample_close(all[i]);
-    free(e.codes);
-    free(e.transposed);
+        assert_true(e[1].counts[FP8_UNDERFLOWS] > FP8_UNDERFLOWS + 1 &&
+                    e[1].counts[FP8_SATURATIONS] > FP8_SATURATIONS + 1);
+    release();
 }
 
 /* Any part may be absent. Counts need FP8 values. */
@@ -131,21 +98,20 @@ static void quantizes_with_any_scale(void **state)
 /* FP8 values of all kinds, also NaN and infinity, as bytes; rows with gaps. */
 static void check_transpose(const quantizing *s, dtype type)
 {
-    int64_t groups = groups_of(s), m = s->m / groups, rows = padded(m);
-    sample x = sample_open(type, s->groups ? 3 : 2,
-                           s->groups ? (int64_t[]){ groups, m, s->n } : &(int64_t[]){ m, s->n }[0], s->gap),
-           out;
-    tensor t = transposed_like(s, &out, type);
+    int64_t m = s->groups ? s->m / s->groups : s->m;
+    tensor t = fp8_transposed_shape(type, s->groups, m, s->n);
+    sample x = s->groups ? SAMPLE(type, s->gap, s->groups, m, s->n) : SAMPLE(type, s->gap, m, s->n),
+           out = sample_open(type, 0, t.dims, t.dim);
+    int64_t rows = t.dim[t.dims - 1];
     for (int64_t i = 0; i < x.elements; i++)
-        x.memory[place_of(&x.t, i)] = (char)philox4x32((philox_block){ { (uint32_t)i, 0, 0, 0 } }, 5, 6).word[0];
-    RUN(q, submit(q, "transpose", transpose_op(t, x.t)));
+        x.memory[tensor_place(&x.t, i)] = (char)philox4x32((philox_block){ { (uint32_t)i, 0, 0, 0 } }, 5, 6).word[0];
+    RUN_OP(transpose_op(out.t, x.t));
     for (int64_t i = 0; i < out.elements; i++) {
         int64_t row = i % rows, column = i / rows % s->n, g = i / rows / s->n;
-        char want = row < m ? x.memory[place_of(&x.t, (g * m + row) * s->n + column)] : 0;
+        char want = row < m ? x.memory[tensor_place(&x.t, (g * m + row) * s->n + column)] : 0;
         if (out.memory[i] != want) fail_msg("transpose, element %lld of the copy", (long long)i);
     }
-    sample_close(&x);
-    sample_close(&out);
+    release();
 }
 
 static void transposes(void **state)
@@ -182,8 +148,7 @@ static void check_scales(double step, bool exact)
     int32_t amax[TENSORS], largest[TENSORS] = { 0 };
     float scales[TENSORS * FP8_FACTORS];
     int64_t place = (int64_t)(step + 1) % FP8_HISTORY;
-    int32_t *past = calloc((size_t)FP8_HISTORY * TENSORS, sizeof *past),
-            *after = calloc((size_t)FP8_HISTORY * TENSORS, sizeof *after);
+    int32_t *past = taken(FP8_HISTORY * TENSORS, sizeof *past), *after = taken(FP8_HISTORY * TENSORS, sizeof *after);
     for (int64_t i = 0; i < TENSORS; i++) amax[i] = i % 7 ? drawn_amax(i, -1) >> (i % 3) : 0;
     for (int64_t s = 0; s < FP8_HISTORY; s++)
         for (int64_t i = 0; i < TENSORS; i++) {
@@ -195,29 +160,26 @@ static void check_scales(double step, bool exact)
                               .amax = tensor_1d(amax, I32, TENSORS),
                               .history = tensor_2d(past, I32, FP8_HISTORY, TENSORS),
                               .scales = tensor_1d(scales, F32, TENSORS * FP8_FACTORS) };
-    RUN(q, submit(q, "scales", fp8_scales_op(o, (fp8_scales_args){ .exact = exact })));
+    RUN_OP(fp8_scales_op(o, (fp8_scales_args){ .exact = exact }));
     assert_memory_equal(past, after, (size_t)FP8_HISTORY * TENSORS * sizeof *past);
     for (int64_t i = 0; i < TENSORS; i++) {
-        dtype type = i % FP8_KINDS == FP8_GRADIENT ? E5M2 : E4M3;
         assert_int_equal(amax[i], 0);
-        const float *factor = scales + i * FP8_FACTORS, scale = fp8_scale_of(type, largest[i], exact);
-        check_factors(factor, scale);
+        check_factors(scales + i * FP8_FACTORS,
+                      fp8_scale_of(i % FP8_KINDS == FP8_GRADIENT ? E5M2 : E4M3, largest[i], exact));
     }
-    free(past);
-    free(after);
+    release();
 }
 
 /* With one tensor of each kind, each scale follows from its own amax. */
 static void scales_follow_an_amax(void **state)
 {
-    (void)state;
     for (int64_t i = 0; i < 8 * FP8_KINDS; i++) {
         fp8_kind kind = (fp8_kind)(i % FP8_KINDS);
         bool exact = i % 2;
         int32_t drawn = i < FP8_KINDS ? 0 : drawn_amax(i, -1), amax = drawn;
         float factor[FP8_FACTORS], scale = fp8_scale_of(kind == FP8_GRADIENT ? E5M2 : E4M3, drawn, exact);
         fp8_scales_operands o = { .amax = tensor_1d(&amax, I32, 1), .scales = tensor_1d(factor, F32, FP8_FACTORS) };
-        RUN(q, submit(q, "scales", fp8_scales_op(o, (fp8_scales_args){ exact, kind })));
+        RUN_OP(fp8_scales_op(o, (fp8_scales_args){ exact, kind }));
         assert_int_equal(amax, 0);
         check_factors(factor, scale);
     }
@@ -238,19 +200,9 @@ typedef struct {
 
 static bucket bucket_open(dtype type, int64_t n)
 {
-    bucket b = { sample_open(BF16, 1, &n, 0), sample_open(type, 1, &n, 0), sample_open(F32, 1, &n, 0),
-                 sample_open(F32, 1, &n, 0), sample_open(F32, 1, &n, 0) };
-    sample_randomize(&b.gradient, 1, 1e-2, 0.0);
-    sample_randomize(&b.master, 2, 0.05, 0.0);
-    sample_randomize(&b.first, 3, 1e-3, 0.0);
-    sample_randomize(&b.second, 4, 1e-5, 1.1e-5);
-    return b;
-}
-
-static void bucket_close(bucket *b)
-{
-    sample *all[] = { &b->gradient, &b->weight, &b->master, &b->first, &b->second };
-    for (int i = 0; i < 5; i++) sample_close(all[i]);
+    return (bucket){ drawn(SAMPLE(BF16, 0, n), 1, 1e-2, 0.0), drawn(SAMPLE(type, 0, n), 6, 0.05, 0.0),
+                     drawn(SAMPLE(F32, 0, n), 2, 0.05, 0.0), drawn(SAMPLE(F32, 0, n), 3, 1e-3, 0.0),
+                     drawn(SAMPLE(F32, 0, n), 4, 1e-5, 1.1e-5) };
 }
 
 static void update(bucket *b, float *scale, int32_t *amax, uint64_t *counts)
@@ -265,38 +217,31 @@ static void update(bucket *b, float *scale, int32_t *amax, uint64_t *counts)
                          .amax = amax ? tensor_1d(amax, I32, 1) : tensor_none(),
                          .counts = counts ? tensor_1d(counts, U64, FP8_COUNTS) : tensor_none() };
     o.weight.scale = scale;
-    RUN(q, submit(q, "adamw", adamw_op(&o, (adamw_rule){ 0.9f, 0.95f, 1e-5f, 0.1f })));
+    RUN_OP(adamw_op(&o, (adamw_rule){ 0.9f, 0.95f, 1e-5f, 0.1f }));
 }
+
+static void same_bytes(const sample *a, const sample *b) { assert_memory_equal(a->memory, b->memory, a->bytes); }
 
 /* An FP8 update equals a BF16 update followed by quantize. amax and counts are those of the weight in both. */
 static void check_update(dtype type, int64_t n, float scale)
 {
     bucket codes = bucket_open(type, n), bf16 = bucket_open(BF16, n), unseen = bucket_open(type, n);
-    sample quantized = sample_open(type, 2, (int64_t[]){ 1, n }, 0);
-    int32_t amax = 7, amax_of_bf16 = 7, amax_of_quantized = 7;
-    _Alignas(16) float pair[FP8_FACTORS];
-    fp8_set_factors(pair, scale);
-    uint64_t counts[FP8_COUNTS] = { 1, 2, 3 }, counts_of_quantized[FP8_COUNTS] = { 1, 2, 3 };
-    update(&codes, pair, &amax, counts);
+    tensor row = tensor_2d(bf16.weight.memory, BF16, 1, n);
+    encoded e = encoded_open(row, 0, type, scale, 7), seen = encoded_open(row, 0, type, scale, 7);
+    int32_t amax_of_bf16 = 7;
+    update(&codes, e.scale, seen.amax, seen.counts);
     update(&bf16, NULL, &amax_of_bf16, NULL);
-    update(&unseen, pair, NULL, NULL);
-    encoding o = { .codes = quantized.t,
-                   .amax = tensor_1d(&amax_of_quantized, I32, 1),
-                   .counts = tensor_1d(counts_of_quantized, U64, FP8_COUNTS) };
-    o.codes.scale = pair;
-    RUN(q, submit(q, "quantize", quantize_op(tensor_2d(bf16.weight.memory, BF16, 1, n), o)));
-    assert_memory_equal(codes.weight.memory, quantized.memory, quantized.bytes);
-    assert_memory_equal(unseen.weight.memory, quantized.memory, quantized.bytes);
-    assert_memory_equal(codes.master.memory, bf16.master.memory, bf16.master.bytes);
-    assert_memory_equal(codes.first.memory, bf16.first.memory, bf16.first.bytes);
-    assert_memory_equal(codes.second.memory, bf16.second.memory, bf16.second.bytes);
-    assert_true(amax == amax_of_quantized && amax_of_bf16 == amax_of_quantized && amax > 7);
-    assert_memory_equal(counts, counts_of_quantized, sizeof counts);
-    assert_int_equal(counts[FP8_VALUES], n + 1 + FP8_VALUES);
-    sample_close(&quantized);
-    bucket_close(&codes);
-    bucket_close(&bf16);
-    bucket_close(&unseen);
+    update(&unseen, e.scale, NULL, NULL);
+    RUN_OP(quantize_op(row, encoding_of(&e, CODES | AMAX | COUNTS)));
+    same_bytes(&codes.weight, &e.codes);
+    same_bytes(&unseen.weight, &e.codes);
+    same_bytes(&codes.master, &bf16.master);
+    same_bytes(&codes.first, &bf16.first);
+    same_bytes(&codes.second, &bf16.second);
+    assert_true(*seen.amax == *e.amax && amax_of_bf16 == *e.amax && *e.amax > 7);
+    assert_memory_equal(seen.counts, e.counts, FP8_COUNTS * sizeof *e.counts);
+    assert_int_equal(e.counts[FP8_VALUES], n + 1 + FP8_VALUES);
+    release();
 }
 
 static void weights_become_codes(void **state)
@@ -312,33 +257,21 @@ static void weights_become_codes(void **state)
 /* A weight without a master and without FP8 values has an amax, too. */
 static void a_weight_in_place_has_an_amax(void **state)
 {
-    enum { N = 3000 };
     for (int f = 0; f < 2; f++) {
-        bucket b = bucket_open(value_types[f], N);
+        bucket b = bucket_open(value_types[f], 3000);
         int32_t amax = 0, want = 0;
-        sample_randomize(&b.weight, 2, 0.05, 0.0);
-        sample_close(&b.master);
         b.master = (sample){ 0 };
         update(&b, NULL, &amax, NULL);
-        for (int64_t i = 0; i < N; i++) {
-            int32_t own = amax_bits(bf16_widen(bf16_round((float)element(&b.weight.t, i))));
+        for (int64_t i = 0; i < b.weight.elements; i++) {
+            int32_t own = amax_bits(rounded(BF16, (float)element(&b.weight.t, i)));
             want = own > want ? own : want;
         }
         assert_int_equal(amax, want);
-        bucket_close(&b);
+        release();
     }
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quantizes_in_parts),        cmocka_unit_test(quantizes_every_shape),
-        cmocka_unit_test(quantizes_with_any_scale),  cmocka_unit_test(transposes),
-        cmocka_unit_test(scales_follow_the_history), cmocka_unit_test(scales_follow_an_amax),
-        cmocka_unit_test(weights_become_codes),      cmocka_unit_test(a_weight_in_place_has_an_amax),
-    };
-    world_start(&argc, &argv);
-    int failed = cmocka_run_group_tests_name("operations_fp8", tests, NULL, NULL);
-    world_stop();
-    return failed;
-}
+TEST_PROGRAM("operations_fp8", false, cmocka_unit_test(quantizes_in_parts), cmocka_unit_test(quantizes_every_shape),
+             cmocka_unit_test(quantizes_with_any_scale), cmocka_unit_test(transposes),
+             cmocka_unit_test(scales_follow_the_history), cmocka_unit_test(scales_follow_an_amax),
+             cmocka_unit_test(weights_become_codes), cmocka_unit_test(a_weight_in_place_has_an_amax))
