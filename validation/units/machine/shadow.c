@@ -6,10 +6,10 @@
 #include "machine/op/limits.h"
 #include "machine/prove/op_file.h"
 #include "machine/prove/prove.h"
-#include "units/folder.h"
 #include "units/machine/operations/operations.h"
 #include <string.h>
 #include <unistd.h>
+#include "units/folder.h" /* after cmocka */
 
 enum { ROWS = 40, WIDTH = 96, INNER = 72 };
 
@@ -165,14 +165,14 @@ static const char path[] = "a-file.op";
 /* A norm with its sum in place of its input; x is misaligned by 4 bytes. */
 static op norm_in_place(void)
 {
-    enum { ROWS = 3, WIDTH = 40 };
-    tensor x = tensor_2d(ground + 4, F32, ROWS, WIDTH), out = tensor_2d(ground + 4096, F32, ROWS, WIDTH);
+    enum { LINES = 3, COLUMNS = 40 };
+    tensor x = tensor_2d(ground + 4, F32, LINES, COLUMNS), out = tensor_2d(ground + 4096, F32, LINES, COLUMNS);
     op o = norm_forward_op((norm_forward_operands){ .x = x,
-                                                    .delta = tensor_2d(ground + 2048, F32, ROWS, WIDTH),
-                                                    .gain = tensor_1d(ground + 1024, F32, WIDTH),
+                                                    .delta = tensor_2d(ground + 2048, F32, LINES, COLUMNS),
+                                                    .gain = tensor_1d(ground + 1024, F32, COLUMNS),
                                                     .sum = x,
                                                     .out = out,
-                                                    .rstd = tensor_1d(ground + 8192, F32, ROWS) },
+                                                    .rstd = tensor_1d(ground + 8192, F32, LINES) },
                            1e-5f);
     assert_null(o.error);
     o.origin = (origin){ .step = 1, .microbatch = 0, .chunk = 0, .layer = 2, .phase = PHASE_FORWARD, .name = "a file" };

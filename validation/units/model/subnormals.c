@@ -53,12 +53,13 @@ void __wrap_host_cross_entropy(const op *o, void *scratch)
 
 static void count(const char *workload, const char *precision)
 {
-    char text[TRAINED_DECK], keys[128];
+    char text[TRAINED_DECK];
     trained x;
-    snprintf(keys, sizeof keys, "precision = %s", precision);
-    deck_write(text, workload, keys,
-               "size = small; layers = 2; hidden = 128; ffn = 256; heads = 4; kv_heads = 4; vocabulary = 1000; "
-               "sequence = 64; global_batch = 2; microbatch = 1; warmup = 0; steps = 2; check = off; backend = host");
+    snprintf(text, sizeof text,
+             "a\nb\n[%s]\nprecision = %s\nsize = small\nlayers = 2\nhidden = 128\nffn = 256\nheads = 4\nkv_heads = 4\n"
+             "vocabulary = 1000\nsequence = 64\nglobal_batch = 2\nmicrobatch = 1\nwarmup = 0\nsteps = %d\ncheck = off\n"
+             "backend = host\n",
+             workload, precision, STEPS);
     bench_case c = case_of(text, 1);
     subnormal = multiplied = 0;
     train_case(&x, &c, &(training){ .steps = STEPS });

@@ -210,16 +210,16 @@ static void owned_once(void **state)
 
 enum { NODE = 8, ALONE = 1 };
 
-static bench_case laid_out(int tensor, int pipeline, int context, int expert, int shard)
+static bench_case laid_out(int tensor_ranks, int pipeline, int context, int expert, int shard)
 {
-    bench_case c = { .layout = { .degree = { [AXIS_TENSOR] = tensor,
+    bench_case c = { .layout = { .degree = { [AXIS_TENSOR] = tensor_ranks,
                                              [AXIS_PIPELINE] = pipeline,
                                              [AXIS_CONTEXT] = context,
                                              [AXIS_SHARD] = shard,
                                              [AXIS_DATA] = 2 },
                                  .expert = expert,
                                  .chunks_per_stage = pipeline > 1 ? 5 : 1 } };
-    c.layout.ranks = tensor * pipeline * context * shard * 2;
+    c.layout.ranks = tensor_ranks * pipeline * context * shard * 2;
     return c;
 }
 
