@@ -28,7 +28,7 @@ for option, keys in ("--keys", KEYS), ("--keys developer", DEVELOPER_KEYS):
 words = run.stdout.split()
 tap.ok(all(word in words for word in OPERATIONS), "--keys developer names every operation that a fault can strike")
 for arguments, lines, word in ((["--keys", "tensor"], 2, "tensor-parallel"), (["--keys", "fault"], 3, "all_reduce"),
-                               (["--list", "gpt3-52k"], 9, "[gpt3-52k]")):
+                               (["--list", "gpt3-52k"], 10, "[gpt3-52k]")):
     run = alone(*arguments)
     tap.ok(run.returncode == 0 and run.stdout.count("\n") <= lines and word in run.stdout,
            f"{' '.join(arguments)} answers for one", run.stdout + run.stderr)

@@ -6,10 +6,10 @@
 #include "machine/op/limits.h"
 #include "machine/prove/op_file.h"
 #include "machine/prove/prove.h"
+#include "units/folder.h"
 #include "units/machine/operations/operations.h"
 #include <string.h>
 #include <unistd.h>
-#include "units/folder.h" /* after cmocka */
 
 enum { ROWS = 40, WIDTH = 96, INNER = 72 };
 
