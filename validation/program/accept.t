@@ -48,6 +48,7 @@ took, needed = sum(soak["step_seconds"][2:]), sum(soak["step_seconds"][2:12])
 tap.ok(soak["completed"] == len(soak["losses"]) >= 12 and took >= 1.2 and (needed >= 1.2 or soak["completed"] > 12),
        "a soak goes on until its minutes have passed", soak)
 tap.ok(soak["losses"][:12] == plain["losses"], "its losses are those of a case that ends earlier, bit for bit")
+tap.ok(case[5]["losses"][0] != plain["losses"][0], "another word as seed gives other losses")
 table = [line for line in lines[lines.index(next(line for line in lines if line.startswith("case "))):]]
 rows = [line.split()[5:8] for line in table if re.match(r" +\d+  ", line)]
 tap.ok(table[0].split()[5:7] == ["layout", "repeat"] and rows[0] == ["tensor", "2", "1/2"]
