@@ -99,7 +99,7 @@ CUDA_WRONG  := $(if $(NVCC),$(if $(CUDA_LACKS),CUDA=1: $(CUDA_FROM) lacks $(CUDA
 endif
 $(if $(CUDA_WRONG),$(error $(CUDA_WRONG). CUDA=0 builds without the CUDA machine))
 # Tests take the code that there is, or else build for one GPU. The family 100f, since nvcc 12.9, is 10.0 and 10.3.
-FOR_TESTS   := $(filter check% tests% emulator units programs,$(MAKECMDGOALS))
+FOR_TESTS   := $(filter check check-full check-long tests tests-full tests-long emulator units programs,$(MAKECMDGOALS))
 BUILT_CODE  := $(if $(FOR_TESTS),$(subst $(,), ,$(file <$(BUILD)/kernel_flags)))
 BUILT_FOR    = $(patsubst code=$1_%,%,$(filter code=$1_%,$(BUILT_CODE)))
 BLACKWELL   := $(shell echo '$(NVCC_SAYS)' | awk -F. '{ n = 100 * $$1 + $$2; \
@@ -221,7 +221,7 @@ check check-full check-long:
 	@$(MAKE) $(subst check,tests,$@)
 
 # More tests at once than there are processors: some wait, and validation/run_test gives the others their processors.
-TEST_JOBS ?= $(shell expr 2 \* $$(nproc) + 2)
+TEST_JOBS ?= $(shell expr 2 \* $$(env -u OMP_NUM_THREADS nproc) + 2)
 tests tests-full tests-long: all programs
 	@validation/suite $(or $(patsubst tests-%,%,$(filter tests-%,$@)),check) | \
 	  BUILD=$(BUILD) XGSW=./$(PROGRAM) $(PROVE) --jobs $(TEST_JOBS) --exec validation/run_test -

@@ -38,7 +38,7 @@ def adamw(weights, g, m, v, norm, t, recipe):
     for name, w in weights.items():
         gradient = g[name] * clip
         m[name] = BETA1 * m[name] + (1 - BETA1) * gradient
-        v[name] = BETA2 * v[name] + (1 - BETA2) * gradient**2
+        v[name] = BETA2 * v[name] + (1 - BETA2) * np.where(np.abs(gradient) < 2.0**-58, 0.0, gradient)**2
         mean, square = m[name] / (1 - BETA1**(t + 1)), v[name] / (1 - BETA2**(t + 1))
         decay = DECAY if w.ndim > 1 or recipe.gains_decay else 0.0
         w -= RATE * (mean / (np.sqrt(square) + ADAM_EPS) + decay * w)

@@ -6,9 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { LINES = 2048, TITLE = 200, LARGEST = 1 << 16 };
-static char path[] = "build/fuzz/op_file.copy", title[TITLE];
+static char path[64], title[TITLE];
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
@@ -44,6 +45,7 @@ static void write_seed(const char *folder)
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
+    snprintf(path, sizeof path, "build/fuzz/op_file.%d", (int)getpid());
     write_seed(getenv("FUZZ_SEEDS"));
     return 0;
 }

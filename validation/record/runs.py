@@ -226,8 +226,9 @@ def shared(name):
     os.makedirs(parent, exist_ok=True)
     os.utime(parent)
     for other in glob.glob(os.path.join(os.path.dirname(parent), "*")):    # runs of programs that are no longer tested
-        if time.time() - os.stat(other).st_mtime > 86400:
-            shutil.rmtree(other, ignore_errors=True)
+        with contextlib.suppress(OSError):      # another test may have removed it
+            if time.time() - os.stat(other).st_mtime > 86400:
+                shutil.rmtree(other, ignore_errors=True)
     with open(folder + ".lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         failed = None if os.path.isdir(folder) else make_shared(name, folder)

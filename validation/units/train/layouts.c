@@ -420,7 +420,8 @@ static void everything_was_seen(void **state)
     if (world_rank() == 0)
         printf("# of %lld waits left out, the hazard checker named %lld\n", (long long)waits_left_out,
                (long long)waits_named);
-    assert_true(waits_named > waits_left_out / 2);
+    /* One layout alone (XGSW_TEST_LAYOUT) may leave none out. */
+    assert_true(waits_left_out == 0 || waits_named > waits_left_out / 2);
 }
 
 int main(int argc, char **argv)

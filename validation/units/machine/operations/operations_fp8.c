@@ -1,5 +1,5 @@
 /* FP8 conversion, transposition, updates, and the scales of the next step, bitwise against a simple loop.
- * operations_matmul.c tests products in double, units/base/fp8.c tests the conversion of single numbers. */
+ * operations_matmul.c tests products in double, units/base/numeric.c tests the conversion of single numbers. */
 #include "encoded.h"
 
 static const dtype code_types[] = { E4M3, E5M2 }, value_types[] = { F32, BF16 };
