@@ -131,8 +131,8 @@ for fabric, told in (("0", "tensor across"), ("5", "tensor across; tensor within
 
 
 def sampled():
-    """Judges the energy of a run of both boards: one or three of them would deviate more. Energy is known from steps of a
-    second on, the time between two samples."""
+    """Judges the energy of a run of both boards: one or three of them would deviate more. Energy is known if the steps
+    take longer than the second between two samples."""
     for steps in (6, 36, 216):
         deck = body("backend = cuda", record).replace("steps = 1\n", f"steps = {steps}\n")
         run = run_on(deck, SAMPLED_EVENTS=0x48, NCCL_VERSION=22605)
