@@ -35,6 +35,8 @@ __attribute__((noreturn, format(printf, 1, 2))) void emulator_fail(const char *f
 bool emulator_idle(void);
 /* Returns a random number below n. */
 unsigned emulator_random(unsigned n);
+/* Restarts the random order with another seed. */
+void emulator_seed(unsigned long long seed);
 
 /* Between these two calls, a call that makes the host wait for the device fails. */
 void emulator_step_begin(void);
@@ -45,8 +47,7 @@ typedef struct {
 } emulator_counts;
 emulator_counts emulator_counted(void);
 
-/* --- Inside kernels: all 32 lanes of a warp call it.
- * -------------------------------------------------------------------- */
+/* --- Inside kernels: all 32 lanes of a warp call it. --- */
 
 enum { EMULATOR_LANE_BYTES = 128 };
 /* The place of a call, to find lanes that are at different calls: macro EMULATOR_HERE("mma"). */

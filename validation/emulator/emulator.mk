@@ -72,9 +72,10 @@ $(EMULATOR)/libxgsw.a: $(EMULATOR_OBJECTS)
 $(EMULATOR)/libemulator.a: $(EMULATOR_OWN:%=$(EMULATOR)/%.o)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
-# The fakes of libraries are found by name when the program runs, so all of them are linked in.
+# The fakes of libraries are found by name when the program runs, so all of them are linked in. Tests that also run
+# without the emulator know it by emulator_seed (units/test_length.h).
 EMULATOR_PARTS = $(EMULATOR)/libxgsw.a -Wl,--whole-archive $(EMULATOR)/libemulator.a -Wl,--no-whole-archive \
-                 $(EMULATOR_LIBS)
+                 -Wl,--require-defined=emulator_seed $(EMULATOR_LIBS)
 
 $(EMULATOR)/xgsw-emulator: $(EMULATOR)/src/main.c.o $(EMULATOR)/libxgsw.a $(EMULATOR)/libemulator.a
 	@echo '  link    $@'

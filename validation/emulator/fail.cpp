@@ -51,6 +51,7 @@ uint64_t random_state = seed();
 using namespace emulator;
 
 unsigned emulator_random(unsigned n) { return draw(n); }
+void emulator_seed(unsigned long long seed) { random_state = mixed(1, seed); }
 void emulator_fail(const char *format, ...)
 {
     va_list arguments;

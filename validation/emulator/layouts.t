@@ -55,7 +55,7 @@ report() { # STATUS DESCRIPTION
 }
 
 fp32="precision = fp32" fp8="precision = fp8" current="precision = fp8; fp8_scaling = current"
-full=${XGSW_TEST_FULL:-${XGSW_TEST_LONG:-}}
+full=${XGSW_TEST_FULL:-}
 if [ -n "$full" ]; then
     try 1 2 "grok1-314b: expert = 2; $fp32" "tensor = 2; $fp8" "context = 2; $current" "pipeline = 2; $fp32"
 else

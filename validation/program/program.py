@@ -10,7 +10,7 @@ import time
 PROGRAM = os.environ.get("XGSW", "./xgsw")
 # The tiers of tests.list: a test of `make check` is brief; marked full or long it goes further.
 LONG = "XGSW_TEST_LONG" in os.environ
-FULL = LONG or "XGSW_TEST_FULL" in os.environ
+FULL = "XGSW_TEST_FULL" in os.environ
 # No test uses a GPU by accident. A test that needs one sets XGSW_BACKEND (validation/cuda/check).
 if not os.environ.get("XGSW_BACKEND"):
     os.environ["CUDA_VISIBLE_DEVICES"] = ""

@@ -16,8 +16,6 @@
 
 enum { STEPS = 4, PAPER_STEPS = 3, LEFT_OUT_AT = 1, SPANS = 1 << 15, MOST_TESTS = 2048 };
 
-void emulator_seed(unsigned long long seed) __attribute__((weak)); /* linked with the emulator only */
-
 /* ---- one layout ---- */
 
 /* given, run: as drawn. varied, again: with other keys that change no bit, in hostile order. one: trained with the
@@ -312,7 +310,7 @@ static void open_lesson(lesson *l, const numbered *n)
     train(&l->run, &l->c, (training){ .prove_access = draw(&l->draws, 2) }, &l->seen);
     train(&l->again, &l->other,
           (training){
-              .hostile = true, .order_seed = order, .prove_access = proves, .halves_scales = l->again.tensors > 0 },
+              .hostile = true, .order_seed = order, .prove_access = proves, .halves_scales = l->run.tensors > 0 },
           &l->seen_again);
     train_references(l);
 }

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { LAYOUT_TITLE = 256, TRAINED_STEPS = 32, TRAINED_ROWS = 256, TRAINED_SEQUENCES = 16, TRAINED_DECK = 2048 };
+enum { TRAINED_STEPS = 32, TRAINED_ROWS = 256, TRAINED_SEQUENCES = 16, TRAINED_DECK = 2048 };
 typedef struct {
     int64_t steps, sequences;
     double loss[TRAINED_STEPS], norm[TRAINED_STEPS];
@@ -112,17 +112,6 @@ static inline bench_case case_of(const char *text, int ranks)
     deck_free(&d);
     if (tests_cuda()) c.backend = BACKEND_CUDA;
     return c;
-}
-
-/* Writes the layout of a case in words. */
-static inline const char *layout_title(char title[LAYOUT_TITLE], const bench_case *c)
-{
-    const int *degree = c->layout.degree;
-    snprintf(title, LAYOUT_TITLE, "%s %s, TP%d DP%d S%d CP%d EP%d PP%d, %d chunks %s", c->workload,
-             precision_name(c->precision), degree[AXIS_TENSOR], degree[AXIS_DATA], degree[AXIS_SHARD],
-             degree[AXIS_CONTEXT], c->layout.expert, degree[AXIS_PIPELINE], c->layout.chunks_per_stage,
-             schedule_name(c->schedule));
-    return title;
 }
 
 /* Only check models record the choices of their routers (model/expert_steps.c). */

@@ -7,6 +7,7 @@
 #include "machine/queue/submit.h"
 #include "machine/world.h"
 #include "mirror.h"
+#include "units/test_length.h"
 #include <omp.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -171,7 +172,6 @@ static inline void compare_exactly(const char *name, const sample *got) { compar
 /* Set by tests whose operations give the host's bits, or nearly: on an emulated GPU the shadow then compares every
  * result with the host's result for the same bytes. */
 static bool beside_host;
-void emulator_seed(unsigned long long seed) __attribute__((weak)); /* linked with the emulator only */
 
 /* The machine of one pass. The first pass is on paper, the second is prepared with what the first measured. */
 typedef struct {

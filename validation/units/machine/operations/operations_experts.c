@@ -2,7 +2,6 @@
  * gradients against differences, and moving rows to experts and back, bitwise. Ties and row widths alternate; `long`
  * tests every combination. */
 #include "operations.h"
-#include "units/test_length.h"
 
 enum { TWO = 2 };
 

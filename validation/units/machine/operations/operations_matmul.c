@@ -4,7 +4,6 @@
 #include "machine/op/limits.h"
 #include "machine/prove/shadow.h"
 #include "operations.h"
-#include "units/test_length.h"
 
 typedef struct {
     int64_t m, n, k;

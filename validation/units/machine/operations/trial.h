@@ -4,7 +4,6 @@
  * the number of threads. */
 #pragma once
 #include "operations.h"
-#include "units/test_length.h"
 #include <ctype.h>
 
 enum { TENSORS = 4, SHAPES = 9, SHAPE = 6 };
