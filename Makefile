@@ -220,11 +220,9 @@ check check-full check-long:
 	@run/setup check
 	@$(MAKE) $(subst check,tests,$@)
 
-# More tests at once than there are processors: some wait, and validation/run_test gives the others their processors.
-TEST_JOBS ?= $(shell expr 2 \* $$(env -u OMP_NUM_THREADS nproc) + 2)
 tests tests-full tests-long: all programs
-	@validation/suite $(or $(patsubst tests-%,%,$(filter tests-%,$@)),check) | \
-	  BUILD=$(BUILD) XGSW=./$(PROGRAM) $(PROVE) --jobs $(TEST_JOBS) --exec validation/run_test -
+	@BUILD=$(BUILD) XGSW=./$(PROGRAM) PROVE='$(PROVE)' \
+	  validation/run_suite $(or $(patsubst tests-%,%,$(filter tests-%,$@)),check)
 
 check-cuda: all $(CUDA_UNITS) ## run the tests for GPUs on those of this machine; without a GPU it fails
 	@BUILD=$(BUILD) XGSW=./$(PROGRAM) PROVE='$(PROVE)' validation/cuda/check

@@ -128,14 +128,25 @@ XGSW_SHARED float probability_shared(float score, float lse)
  * error, which large keys would amplify, so the gradient is 0. */
 XGSW_SHARED float score_gradient(float p, float dp, float dot) { return zero_unless(p != 1.0f, p * (dp - dot)); }
 
-/* Gradients of logits below 2^-126 are 0 (DEFINITIONS.md), because products with subnormal numbers are slow. The
- * gradient is power * factor * scale, factor and scale at most 1. smallest_power returns the power from which it is a
- * normal number, 2^-20 above the exact bound for its own three roundings. A NaN stays. */
-XGSW_SHARED float smallest_power(float factor, float scale) { return 0x1.00001p-126f / scale / factor; }
-XGSW_SHARED float logit_gradient(float power, float smallest, float factor, float scale)
+/* The factors of a row's gradient of logits, power * factor * scale for power = e^(logit - maximum): factor = 1 / (sum
+ * of powers) and scale are at most 1. smallest: gradients of smaller powers are 0 (DEFINITIONS.md), because they would
+ * be subnormal, and products with such numbers are slow. It lies 2^-20 above the exact bound, for its own roundings. */
+typedef struct {
+    float factor, scale, smallest;
+} logit_scale;
+XGSW_SHARED logit_scale logit_scale_of(float sum, float scale)
 {
-    return zero_unless(!(power < smallest), power) * factor * scale;
+    float factor = 1.0f / sum;
+    logit_scale s = { factor, scale, 0x1.00001p-126f / scale / factor };
+    return s;
 }
+
+/* Returns the gradient of a logit; label_gradient that of the label's. NaN stays. */
+XGSW_SHARED float logit_gradient(logit_scale s, float power)
+{
+    return zero_unless(!(power < s.smallest), power) * s.factor * s.scale;
+}
+XGSW_SHARED float label_gradient(logit_scale s, float power) { return fmaf(power, s.factor, -1.0f) * s.scale; }
 
 XGSW_SHARED float sigmoid_shared(float x) { return 1.0f / (1.0f + exp_shared(-x)); }
 

@@ -24,12 +24,6 @@ void __wrap_onednn_multiply(const tensor x[3], access_mode access, void *scratch
     __real_onednn_multiply(x, access, scratch);
 }
 
-/* Returns the gradient of a logit that is not the label's; partial: the row's maximum and sum. */
-static float exact_gradient(const op *o, double logit, const float *partial)
-{
-    return exp_shared((float)logit - partial[0]) / partial[1] * o->args.cross_entropy.gradient_scale;
-}
-
 void __real_host_cross_entropy(const op *o, void *scratch);
 void __wrap_host_cross_entropy(const op *o, void *scratch);
 void __wrap_host_cross_entropy(const op *o, void *scratch)
@@ -42,7 +36,10 @@ void __wrap_host_cross_entropy(const op *o, void *scratch)
     for (int64_t i = 0; before && i < n; i++) before[i] = tensor_value(logits, tensor_place(logits, i));
     __real_host_cross_entropy(o, scratch);
     for (int64_t i = 0; before && i < n; i++) {
-        float d = exact_gradient(o, before[i], partial + 3 * (i / columns));
+        const float *row = partial + 3 * (i / columns); /* maximum, sum, label's logit */
+        logit_scale s = logit_scale_of(row[1], o->args.cross_entropy.gradient_scale);
+        s.smallest = 0.0f;
+        float d = logit_gradient(s, exp_shared((float)before[i] - row[0]));
         int64_t at = tensor_place(logits, i);
         if (i % columns >= o->args.cross_entropy.valid || tensor_value(logits, at) != 0.0) continue;
         if (logits->type == F32) ((float *)logits->data)[at] = d;

@@ -308,10 +308,10 @@ static void open_lesson(lesson *l, const numbered *n)
     if (world_rank() == 0) printf("# layout %u: %s\n", n->draws.number, layout_line(keys, &l->given));
     fflush(stdout);
     train(&l->run, &l->c, (training){ .prove_access = draw(&l->draws, 2) }, &l->seen);
-    train(&l->again, &l->other,
-          (training){
-              .hostile = true, .order_seed = order, .prove_access = proves, .halves_scales = l->run.tensors > 0 },
-          &l->seen_again);
+    train(
+        &l->again, &l->other,
+        (training){ .hostile = true, .order_seed = order, .prove_access = proves, .halves_scales = l->run.tensors > 0 },
+        &l->seen_again);
     train_references(l);
 }
 

@@ -152,21 +152,15 @@ static __device__ double loss_of(row_total t)
     return log(static_cast<double>(t.sum)) + static_cast<double>(t.maximum) - static_cast<double>(t.label);
 }
 
-/* As in logit_gradient (base/numeric.h). */
-typedef struct {
-    float factor, scale, smallest;
-} row_scale;
-
 /* Replaces a strip of logits by (softmax - onehot) scale. label_index: in the strip. */
 template <typename type, int length>
 static __device__ __forceinline__ void store_gradient(type *row, int64_t at, const strip<type, length> &x,
-                                                      int64_t label_index, row_total t, row_scale s)
+                                                      int64_t label_index, row_total t, logit_scale s)
 {
     float d[length];
     for (int i = 0; i < length; i++) {
         float power = exp_shared(widen(x.of[i]) - t.maximum);
-        d[i] = i == label_index ? fmaf(power, s.factor, -1.0f) * s.scale
-                                : logit_gradient(power, s.smallest, s.factor, s.scale);
+        d[i] = i == label_index ? label_gradient(s, power) : logit_gradient(s, power);
     }
     strip_store(row, at, d);
 }
@@ -178,8 +172,7 @@ static KERNEL(threads) finish_rows(tensor logits, row_rule r, const float *parti
     type *x = row_of<type>(logits, blockIdx.x), zero = {};
     row_total t = join_ranks(partials, ranks);
     int64_t own = label_column(r);
-    float factor = 1.0f / t.sum;
-    row_scale s = { factor, r.scale, smallest_power(factor, r.scale) };
+    logit_scale s = logit_scale_of(t.sum, r.scale);
     if (threadIdx.x == 0) row_loss[blockIdx.x] = loss_of(t);
     each_strip<length, threads>(x, r.valid, [&](const auto &loaded, int64_t at) {
         store_gradient(x, at, loaded, own < 0 ? -1 : own - at, t, s);

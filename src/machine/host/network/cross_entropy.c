@@ -100,16 +100,16 @@ static void row_gradient(const op *o, int64_t row, int64_t n, row_total t)
 {
     const tensor *logits = &o->operand[0].tensor;
     int64_t own = own_column(o, row, n), columns = tensor_columns(logits);
-    float tile[TILE], scale = o->args.cross_entropy.gradient_scale, factor = 1.0f / t.sum;
-    float smallest = smallest_power(factor, scale);
+    float tile[TILE];
+    logit_scale s = logit_scale_of(t.sum, o->args.cross_entropy.gradient_scale);
     for (int64_t at = 0; at < n; at += TILE) {
         int64_t part = smaller(TILE, n - at);
         void *place = tensor_row(logits, row, at);
         float *x = row_update(tile, place, logits->type, part);
         float label = own >= at && own < at + part ? x[own - at] : 0.0f;
 #pragma omp simd
-        for (int64_t i = 0; i < part; i++) x[i] = logit_gradient(exp_shared(x[i] - t.maximum), smallest, factor, scale);
-        if (own >= at && own < at + part) x[own - at] = fmaf(exp_shared(label - t.maximum), factor, -1.0f) * scale;
+        for (int64_t i = 0; i < part; i++) x[i] = logit_gradient(s, exp_shared(x[i] - t.maximum));
+        if (own >= at && own < at + part) x[own - at] = label_gradient(s, exp_shared(label - t.maximum));
         row_close(place, logits->type, x, part);
     }
     memset(tensor_row(logits, row, n), 0, (size_t)(columns - n) * dtype_bytes(logits->type));
