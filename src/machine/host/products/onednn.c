@@ -5,8 +5,11 @@
 #include "base/memory.h"
 #include "machine/host/host.h"
 #include "machine/host/products/onednn_product.h"
+#include <malloc.h>
 #include <omp.h>
 #include <stdio.h>
+
+enum { LARGEST_BUFFER = 1 << 25, MOST_KEPT = 1 << 30 }; /* bytes; mallopt accepts no larger buffer */
 
 static struct {
     key_table products;
@@ -34,9 +37,18 @@ static product_key key_of(const tensor x[3], access_mode access)
     return key;
 }
 
+/* oneDNN's sgemm allocates buffers for packing at each call. If they went back to the system each time (see
+ * world_start), one call would touch thousands of new pages, which takes longer than the product. */
+static void keep_freed_memory(void)
+{
+    mallopt(M_MMAP_THRESHOLD, LARGEST_BUFFER);
+    mallopt(M_TRIM_THRESHOLD, MOST_KEPT);
+}
+
 static void open_library(void)
 {
     if (cache.engine) return;
+    keep_freed_memory();
     product_check(dnnl_set_default_fpmath_mode(dnnl_fpmath_mode_strict), "dnnl_set_default_fpmath_mode");
     product_check(dnnl_engine_create(&cache.engine, dnnl_cpu, 0), "dnnl_engine_create");
     product_check(dnnl_stream_create(&cache.stream, cache.engine, dnnl_stream_default_flags), "dnnl_stream_create");
