@@ -10,7 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "record"))
-from runs import LONG, Place, Tap, ranks_of, read_record, shim_path  # noqa: E402
+from runs import LONG, Place, Tap, Wrong, ranks_of, read_record, shim_path  # noqa: E402
 
 WARMUP, STEPS = 2, 120 if LONG else 30
 DECK = f"""a slow
@@ -117,11 +117,17 @@ def named(rank, factor, name):
             and factor / CORE < 1 + excess < factor * CORE, place.text("out") + place.text("err"))
 
 
+def end(run):
+    if run.wait() != 0:
+        raise Wrong(place.text("err"))
+
+
 def stopped(rank, tensor=1):
     def attempt():
         run = play(tensor)
         factor = stop_again_and_again(run, rank)
-        return named(rank, factor, name) if run.wait() == 0 else (False, place.text("err"))
+        end(run)
+        return named(rank, factor, name)
 
     name = f"rank {rank}, stopped, tensor {tensor}"
     tap.timed(attempt, f"{name}: the run goes on, and names it with its excess")
@@ -129,17 +135,15 @@ def stopped(rank, tensor=1):
 
 def slow(rank, tensor=1):
     def attempt():
-        run = play(tensor, shim=(SHIM, ""), MISDEED=f"{rank} start slow")
-        return named(rank, SLOW, name) if run.wait() == 0 else (False, place.text("err"))
+        end(play(tensor, shim=(SHIM, ""), MISDEED=f"{rank} start slow"))
+        return named(rank, SLOW, name)
 
     name = f"rank {rank}, slow, tensor {tensor}"
     tap.timed(attempt, f"{name}: the run goes on, and names it with its excess")
 
 
 def names_nobody(tensor):
-    run = play(tensor)
-    if run.wait() != 0:
-        return False, place.text("err")
+    end(play(tensor))
     excess, error, reasons = judged(1)
     tap.say(f"clean run, tensor {tensor}: rank 1 {100 * excess:+.1f} % +- {100 * error:.1f}; {reasons}")
     return not any("outlier" in r for r in reasons) and "no rank is slow" in place.text("out"), place.text("out")

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "record"))
-from runs import FULL, LONG, TOP, XGSW, Place, Tap, shim_path  # noqa: E402
+from runs import FULL, LONG, TOP, XGSW, Place, Tap, Wrong, shim_path  # noqa: E402
 
 import h5py  # noqa: E402
 
@@ -31,7 +31,11 @@ def run(ranks, *arguments, wrapper="", command=(), **variables):
 
 
 def calibrate(ranks, wrapper="", seconds="0.05", **variables):
-    return run(ranks, "deck.dat", "--calibrate", "--seconds", seconds, wrapper=wrapper, **variables)
+    """Status 1 says that a part of the machine deviates."""
+    done = run(ranks, "deck.dat", "--calibrate", "--seconds", seconds, wrapper=wrapper, **variables)
+    if done.returncode not in (0, 1):
+        raise Wrong(done.stdout + done.stderr)
+    return done
 
 
 def read(name):

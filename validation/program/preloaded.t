@@ -9,7 +9,7 @@ import sys
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.dont_write_bytecode = True
 sys.path[:0] = [os.path.join(os.path.dirname(HERE), "record")]
-from runs import SHAPE, Place, Tap, read_record  # noqa: E402
+from runs import SHAPE, Place, Tap, Wrong, read_record  # noqa: E402
 
 VALIDATE = os.path.join(os.path.dirname(HERE), "validate.py")
 DECK = "a test\nof preloading\nrecord = r.h5\n" + SHAPE.format(64) + "[llama3.1-8b]\nsteps = {}\n"
@@ -63,7 +63,7 @@ def sampled():
     """Judges cost and times of the samples of a run without preloaded libraries, which must find nothing else."""
     case, out, said = run(2, 500)
     if not case or reasons(case) != [] or "\nPASSED" not in said:
-        return False, out[-2000:] + said
+        raise Wrong(out[-2000:] + said)
     seconds, spent = case["samples/seconds"][case["samples/rank"] == 0], case["ranks/rank_seconds"][:, 0].sum()
     cost = case["results/sampling_share"]
     # A sample is late by less than half the interval between samples.

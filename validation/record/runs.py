@@ -23,7 +23,7 @@ from validate import libraries  # noqa: E402
 
 libraries.need()
 
-from program import FULL, LONG, PROGRAM, Tap  # noqa: E402, F401
+from program import FULL, LONG, PROGRAM, Tap, Wrong  # noqa: E402, F401
 from validate import recover  # noqa: E402
 from validate.record import Unreadable, read_record  # noqa: E402, F401
 
