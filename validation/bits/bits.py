@@ -139,19 +139,18 @@ def test(machine):
     program, (of, wanted) = PROGRAM[machine], expected()
     other, here = os.environ.get(AGAINST[machine]), kind(program)
     strange = [f"{name} {here.get(name)}, recorded {value}" for name, value in of.items() if here.get(name) != value]
-    names = [name for _, _, name in named(machine)]
     sample = wanted[decks(machine)[0][1].stem, 1]
     touched = [*sample[:-1], (sample[-1][0], flipped(sample[-1][1]))]
     seen = difference(sample, touched) and not difference(sample, sample)
     results = [("a last digit that differs is seen", "" if seen else "it is not")]
-    print(f"1..{1 + len(names)}", flush=True)
     if strange and not other:
-        skips = f" # SKIP the bits are of another kind of machine: {strange[0]}"
-        results += [(name + skips, "") for name in names]
+        print(f"# No case is compared: the recorded bits are of another kind of machine ({strange[0]}).",
+              f"# {AGAINST[machine]} takes another build to compare with.", sep="\n")
     else:
         results += compared(machine, numbers(machine, other) if other else wanted, numbers(machine, program))
     for number, (name, differs) in enumerate(results, 1):
         print(f"not ok {number} - {name}\n# {differs}" if differs else f"ok {number} - {name}")
+    print(f"1..{len(results)}")
     return not any(differs for _, differs in results)
 
 

@@ -2,7 +2,6 @@
 #include "base/fail.h"
 #include "machine/host/host.h"
 #include "machine/world.h"
-#include <errno.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +26,9 @@ enum { HUGE_PAGE = 1 << 21 };
 /* Asks for huge pages, which many systems give only on request: products of experts read a row from each small page. */
 static void *take(size_t bytes)
 {
-    void *memory = aligned_alloc(HUGE_PAGE, bytes);
-    if (!memory) FAIL("%zu bytes asked for the case's arena: %s", bytes, strerror(ENOMEM));
+    void *memory;
+    int error = posix_memalign(&memory, HUGE_PAGE, bytes);
+    if (error) FAIL("%zu bytes asked for the case's arena: %s", bytes, strerror(error));
     madvise(memory, bytes, MADV_HUGEPAGE);
     return memory;
 }
