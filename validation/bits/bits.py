@@ -4,7 +4,7 @@
 The cases are those of host-RANKS.dat and emulator-RANKS.dat. bits.t (host) and emulator.t print TAP with it.
 
 The bits belong to a kind of machine: the processor and oneDNN's instruction set choose the kernels, compiler and flags
-the order of our own sums, the C library the exponentials. Elsewhere the cases are skipped, unless XGSW_BITS_AGAINST
+the order of our own sums, the C library the exponentials. Elsewhere no case is compared, unless XGSW_BITS_AGAINST
 (XGSW_BITS_AGAINST_EMULATOR) names a binary of another build: then both are run here and compared.
 
 Where a change is meant to change numbers:  validation/bits/bits.py --renew  with ./xgsw and

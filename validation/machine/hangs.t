@@ -184,8 +184,8 @@ def healthy(count):
     tap.ok(not alarms, f"{count} healthy runs beside two busy processes: {len(alarms)} alarms", "".join(alarms[:1]))
 
 
-# The seconds that a run may take besides the limit, by what a healthy one takes here and now. On a quiet machine they are
-# fewer than FIRST_STALL.
+# The seconds that a run may take besides the limit, by what a healthy one takes here and now: on a quiet machine fewer
+# than FIRST_STALL.
 BOUND = 30 + 10 * play("unharmed")[1]
 SHARED = os.path.abspath(os.environ.get("BUILD", "build/mpicc") + "/shims/machine/misdeeds.so")
 DEEDS = "kill terminate interrupt stop segv abort exit skip extra count endless nan".split()

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""--calibrate judges the machine's parts: clean runs name nobody, a slow processor and a slow pair are named. Long test:
-more clean runs."""
+"""--calibrate judges the machine's parts: clean runs name nobody, a slow processor and a slow pair are named. Long
+test: more clean runs."""
 import os
 import re
 import subprocess

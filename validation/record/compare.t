@@ -242,7 +242,7 @@ DECK = ("a test\nof comparisons\n" + SHAPE + "[llama3.1-8b]\nwarmup = 5\nsteps =
 
 
 def launches(count, ranks):
-    """Returns a folder with this many VALID launches, or fewer if too many are NOT VALID; others: what ran meanwhile."""
+    """Returns a folder with this many VALID launches, or fewer if too many are NOT VALID, and others: what ran."""
     place = runs.Place(DECK)
     place.others = OtherPrograms()
     for number in range(10 * count):
