@@ -4,6 +4,7 @@
 #include "machine/op/limits.h"
 #include "machine/prove/shadow.h"
 #include "operations.h"
+#include <sys/resource.h>
 
 typedef struct {
     int64_t m, n, k;
@@ -263,6 +264,27 @@ static void no_number_stays(void **state)
     release();
 }
 
+static long new_pages(void)
+{
+    struct rusage use;
+    getrusage(RUSAGE_SELF, &use);
+    return use.ru_minflt;
+}
+
+/* oneDNN packs the operands of this product into buffers that it allocates at each call. */
+static void buffers_stay(void **state)
+{
+    if (tested_machine() != MACHINE_HOST) return;
+    product p = product_open((form){ { 256, 256, 2048 }, 0, plain[0], A_TURNED, 1.0 });
+    long before = 0;
+    for (int i = 0; i < 3; i++) {
+        before = new_pages();
+        RUN_OP(product_op(&p, UPDATE, false));
+    }
+    assert_in_range(new_pages() - before, 0, 16);
+    release();
+}
+
 /* ---- the check of whole products: correct ones pass in every form, close to the limit; wrong ones are found if the
  * error exceeds the size of a rounding ---- */
 
@@ -372,5 +394,5 @@ static void whole_products_are_judged(void **state)
 
 TEST_PROGRAM("operations_matmul", false, cmocka_unit_test(products), cmocka_unit_test(products_of_groups),
              cmocka_unit_test(products_of_codes), cmocka_unit_test(fused_slices), cmocka_unit_test(exact_inputs),
-             cmocka_unit_test(rounded_once), cmocka_unit_test(no_number_stays),
+             cmocka_unit_test(rounded_once), cmocka_unit_test(no_number_stays), cmocka_unit_test(buffers_stay),
              cmocka_unit_test(whole_products_are_judged))
