@@ -13,7 +13,6 @@
 #define __device__
 #define __host__
 #define __forceinline__ inline
-#define __noinline__ __attribute__((noinline))
 #define __align__(bytes) __attribute__((aligned(bytes)))
 /* Puts nops before the kernel's entry, one for each warp that a block may have. The emulator counts them. */
 #define __launch_bounds__(threads, ...) __attribute__((patchable_function_entry((threads) / 32, (threads) / 32)))
