@@ -94,7 +94,8 @@ static void exchange_node_places(void)
 }
 
 /* Makes the C library return large blocks to the system when they are freed. If it kept them, calloc would write zeros
- * to all memory that it takes from them (64 ranks: 53 MB per rank instead of 14). */
+ * to all memory that it takes from them (64 ranks: 53 MB per rank instead of 14). The host's first product ends this
+ * (host/products/onednn.c); from then on a rank keeps some tens of MB. */
 void world_start(int *argc, char ***argv)
 {
     mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK);

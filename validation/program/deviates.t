@@ -9,6 +9,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "record"))
 from runs import LONG, TOP, XGSW, Place, Tap, Wrong, shim_path  # noqa: E402
 
+import h5py  # noqa: E402
+
 tap = Tap()
 place = Place("""a machine
 before a run
@@ -52,6 +54,9 @@ def slow_rank():
 def slow_pair():
     done = calibrate(4, preload, MISDEED="1 pair3 delayed")
     named = re.findall(r"^DEVIATES +(.*exchange data)", done.stdout, re.M)
+    with h5py.File(place.file("deck.calibration.h5")) as record:
+        if record["links/ranks"].shape != (6, 2) or record["operations/seconds"].shape[1] != 4:
+            raise Wrong(str(list(record)))
     return (done.returncode == 1 and len(named) == 1 and re.search("rank 1 on .* and rank 3 on", named[0])
             and len(read("deck.exclude").split()) == 1, done.stdout + done.stderr)
 

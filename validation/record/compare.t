@@ -242,15 +242,18 @@ DECK = ("a test\nof comparisons\n" + SHAPE + "[llama3.1-8b]\nwarmup = 5\nsteps =
 
 
 def launches(count, ranks):
-    """Returns a folder with this many VALID launches, or fewer if too many are NOT VALID, and others: what ran."""
+    """Returns a folder with this many VALID launches, or fewer if too many are NOT VALID. disturbed: how much other
+    programs took of a processor during one of those."""
     place = runs.Place(DECK)
-    place.others = OtherPrograms()
+    place.disturbed = 0.0
     for number in range(10 * count):
+        others = OtherPrograms()
         place.run(ranks)
         path = place.file("gsw.h5")
         if runs.read_record(path).cases[0].settings["validity"] == "VALID":
             os.rename(path, place.file(f"launch-{number}.h5"))
         else:
+            place.disturbed = max(place.disturbed, others.share())
             os.remove(path)
         if len(place.names(".h5")) == count:
             break
@@ -262,8 +265,9 @@ def real(tap):
         for other, statuses, said in ((whole, (0, 4), "geometric mean 1.000, by the mean 1.000"),
                                       (half, (1,), "ranks 2 -> 1")):
             if len(whole.names(".h5")) < 5 or len(half.names(".h5")) < 3:
-                share = max(whole.others.share(), half.others.share())
-                tap.ok(share >= QUIET, f"{said} # SKIP 9 of 10 launches are NOT VALID; other programs took {share:.2f}")
+                share = max(whole.disturbed, half.disturbed)
+                reason = f"9 of 10 launches are NOT VALID; other programs took at most {share:.2f} of a processor"
+                tap.ok(share >= QUIET, f"{said}{' # SKIP' if share >= QUIET else ':'} {reason}")
                 continue
             found = run(whole.path, other.path)
             tap.ok(found[0] in statuses and said in found[1], f"{said}: status {found[0]}", found[1])

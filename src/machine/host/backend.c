@@ -21,15 +21,16 @@ static const char *engines(char *text, size_t length)
 
 static machine_device device(void) { return (machine_device){ .name = "host", .fp8 = true }; }
 
-enum { HUGE_PAGE = 1 << 21 };
+enum { HUGE_PAGE = 1 << 21 }; /* of x86-64 and Arm with pages of 4 KiB; with others, madvise rounds */
 
-/* Asks for huge pages, which many systems give only on request: products of experts read a row from each small page. */
+/* Asks for huge pages, which many systems give only on request: a product of experts reads rows that lie 16 KiB apart,
+ * each from a page of its own. */
 static void *take(size_t bytes)
 {
     void *memory;
-    int error = posix_memalign(&memory, HUGE_PAGE, bytes);
-    if (error) FAIL("%zu bytes asked for the case's arena: %s", bytes, strerror(error));
-    madvise(memory, bytes, MADV_HUGEPAGE);
+    int error = posix_memalign(&memory, bytes < HUGE_PAGE ? ARENA_ALIGNMENT : HUGE_PAGE, bytes);
+    if (error) FAIL("%zu bytes asked for: %s", bytes, strerror(error));
+    if (bytes >= HUGE_PAGE) madvise(memory, bytes, MADV_HUGEPAGE);
     return memory;
 }
 

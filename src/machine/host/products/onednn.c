@@ -1,5 +1,5 @@
 /* Calls of oneDNN. onednn_scratch builds a primitive, one for each shape, format, layout and access; running it then
- * allocates nothing. The cache is process state, like oneDNN's own. */
+ * allocates nothing here. The cache is process state, like oneDNN's own. */
 #include "base/fail.h"
 #include "base/key_table.h"
 #include "base/memory.h"
@@ -9,7 +9,7 @@
 #include <omp.h>
 #include <stdio.h>
 
-enum { LARGEST_BUFFER = 1 << 25, MOST_KEPT = 1 << 30 }; /* bytes; mallopt accepts no larger buffer */
+enum { LARGEST_BUFFER = 1 << 25, MOST_KEPT = 1 << 26 }; /* bytes; mallopt accepts no larger threshold for buffers */
 
 static struct {
     key_table products;
@@ -37,8 +37,8 @@ static product_key key_of(const tensor x[3], access_mode access)
     return key;
 }
 
-/* oneDNN's sgemm allocates buffers for packing at each call. If they went back to the system each time (see
- * world_start), one call would touch thousands of new pages, which takes longer than the product. */
+/* oneDNN's sgemm itself allocates buffers for packing at each call. Ends the rule of world_start: if the buffers went
+ * back to the system each time, one call would touch thousands of new pages, which takes longer than the product. */
 static void keep_freed_memory(void)
 {
     mallopt(M_MMAP_THRESHOLD, LARGEST_BUFFER);

@@ -4,6 +4,7 @@
 #include "machine/op/limits.h"
 #include "machine/prove/shadow.h"
 #include "operations.h"
+#include <limits.h>
 #include <sys/resource.h>
 
 typedef struct {
@@ -271,17 +272,20 @@ static long new_pages(void)
     return use.ru_minflt;
 }
 
-/* oneDNN packs the operands of this product into buffers that it allocates at each call. */
+/* Where oneDNN takes its sgemm, as on x86-64, it packs the operands of this product into buffers that it allocates at
+ * each call: 33 pages or more. The least of ten calls counts, since the system may move pages, too. A sanitizer keeps
+ * freed memory for itself. */
 static void buffers_stay(void **state)
 {
-    if (tested_machine() != MACHINE_HOST) return;
+    if (tested_machine() != MACHINE_HOST || BUILD_DEBUG) return;
     product p = product_open((form){ { 256, 256, 2048 }, 0, plain[0], A_TURNED, 1.0 });
-    long before = 0;
-    for (int i = 0; i < 3; i++) {
-        before = new_pages();
+    long least = LONG_MAX;
+    for (int i = 0; i < 10; i++) {
+        long before = new_pages();
         RUN_OP(product_op(&p, UPDATE, false));
+        least = new_pages() - before < least ? new_pages() - before : least;
     }
-    assert_in_range(new_pages() - before, 0, 16);
+    assert_in_range(least, 0, 16);
     release();
 }
 
