@@ -119,11 +119,11 @@ run = ranks(2, deck_file("record = none\ncheck = off\nsteps = 1\n[llama3.1-8b]\n
 tap.ok(run.returncode == 3 and "SKIPPED: " in run.stdout and '"verdict":"SKIPPED"' in run.stdout,
        "a case that needs more ranks is SKIPPED; a run of nothing else ends with status 3", run.stdout)
 run = ranks(2, deck_file("record = none\ncheck = off\nsteps = 1\n[llama3.1-8b]\nsize = full\ndata = 2\n"
-                       "layers = 3200\n"))
+                       "layers = 1\nvocabulary = 800000000\n"))
 tap.ok(run.returncode == 3 and "of memory" in run.stdout,
        "a case that does not fit is SKIPPED before allocation, with the figure", run.stdout)
-run = ranks(8, deck_file("record = none\ncheck = off\nsteps = 1\nwarmup = 0\n[llama3.1-8b]\nsequence = 130\n"
-                       "layers = 1\nglobal_batch = 8\n"))
+run = ranks(2, deck_file("record = none\ncheck = off\nsteps = 1\nwarmup = 0\n[llama3.1-8b]\nsequence = 130\n"
+                       "layers = 1\nglobal_batch = 2\n"))
 case = (results(run) or [{}])[0]
 tap.ok(run.returncode == 0 and case.get("passed") and case["size"] == "small" and case["sequence"] == 130,
        "what only the size of GPUs would have refused runs on the host", run.stdout + run.stderr)
