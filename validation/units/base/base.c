@@ -5,15 +5,6 @@
 #include "base/key_table.h"
 #include "base/memory.h"
 #include "base/sha256.h"
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "units/folder.h"
 
 /* ---- SHA-256: FIPS 180-4 and NIST's long-message example, fed in pieces of every length ---- */

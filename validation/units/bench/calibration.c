@@ -8,10 +8,8 @@
 #include "base/random.h"
 #include "bench/check/check.h"
 #include "bench/launch/case_machine.h"
+#include "units/tests.h"
 #include "units/train/trained.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
 
 enum { RANKS = 8, CUTS = 64, DECK = 1024, TITLE = 256, CHECKS = 576 };
 

@@ -3,13 +3,7 @@
 #include "bench/health/outliers.h"
 #include "bench/calibrate/deviations.h"
 #include "bench/facts/figures.h"
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "units/tests.h"
 
 enum { STEPS = 40, MOST_IN_RUN = 16 };
 typedef struct {

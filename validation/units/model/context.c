@@ -5,7 +5,6 @@
 #include "model/attention.h"
 #include "parallel/zigzag.h"
 #include "units/machine/fabric_ranks.h"
-#include <math.h>
 
 /* piece: positions per piece; then batch rows, heads, kv heads, head dim */
 typedef struct {

@@ -1,11 +1,7 @@
 /* Families as tables: the expected recomputed steps and kept slots under every recompute policy, and the assumptions of
  * the step runner about every family. */
 #include "model/family.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
+#include "units/tests.h"
 
 enum { POLICIES = RECOMPUTE_ATTENTION_ELEMENTWISE + 1 };
 

@@ -2,10 +2,8 @@
  * of all products of short trainings. Every logit of the wrapped loss that became 0 gets its exact gradient again if
  * `exact` is set: then GPT-3, whose logits are large, must show such numbers. */
 #include "base/numeric.h"
+#include "units/tests.h"
 #include "units/train/trained.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
 
 enum { STEPS = 2 };
 static bool exact;

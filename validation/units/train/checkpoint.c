@@ -4,9 +4,7 @@
 #include "bench/checkpoint/checkpoint.h"
 #include "agreement.h"
 #include "layouts.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "units/tests.h"
 
 enum { PAIRS = 4, PAIRS_LONG = 40, SAVED_AT = 2, STEPS = 4 };
 

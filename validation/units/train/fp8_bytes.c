@@ -4,9 +4,7 @@
  * GPUs the FP8 values of both norms, and of one norm's backward, take a second kernel, which reads what the first
  * wrote. */
 #include "trained.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "units/tests.h"
 
 /* Relative to a layer's bytes in BF16. */
 static const double LIMIT = 0.06;

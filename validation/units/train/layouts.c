@@ -10,9 +10,7 @@
 #include "agreement.h"
 #include "beside.h"
 #include "left_out.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "units/tests.h"
 
 enum { STEPS = 4, PAPER_STEPS = 3, LEFT_OUT_AT = 1, SPANS = 1 << 15, MOST_TESTS = 2048 };
 

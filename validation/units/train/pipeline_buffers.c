@@ -2,9 +2,7 @@
  * shows which transfer the buffer was kept for. An output is sent while the next is made; one gradient is received and
  * one sent while the one between is in use. With one buffer less, results would stay correct, but slower. */
 #include "left_out.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "units/tests.h"
 
 enum { STEPS = 2, MICROBATCHES = 7, OUTPUT_BUFFERS = 2, GRADIENT_BUFFERS = 3 };
 
