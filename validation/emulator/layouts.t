@@ -8,7 +8,7 @@ program=build/emulator/xgsw-emulator
 export OMP_NUM_THREADS=1
 here=$(mktemp -d)
 trap 'rm -rf "$here"' EXIT
-count=0 failures=0
+. validation/tap.sh
 
 # try SEED RANKS CASE...: each case is one line of keys, separated by semicolons, of llama3.1-8b or of what stands
 # before a colon. All must pass.
@@ -17,21 +17,21 @@ try() {
     local seed=$1 ranks=$2 IFS='|'
     shift 2
     tail -n 1 "$here/said" | grep -q "^PASSED.* $# of $# cases\? computed correctly"
-    report $? "$ranks ranks, seed $seed: $*"
+    check $? "$ranks ranks, seed $seed: $*" "$here/said"
 }
 
 # caught DESCRIPTION RANKS CASE: the check must fail, by numbers.
 caught() {
     run 1 "$2" "$3"
     grep -q "^Check      FAILED" "$here/said"
-    report $? "$1"
+    check $? "$1" "$here/said"
 }
 
 # stalls DESCRIPTION RANKS CASE: the watch must end the run, and name a product.
 stalls() {
     run 1 "$2" "$3; stall_seconds = 3"
     [ $? = 86 ] && grep -q "rank 0, the check: waits for matmul" "$here/said"
-    report $? "$1"
+    check $? "$1" "$here/said"
 }
 
 run() { # SEED RANKS CASE...
@@ -44,14 +44,6 @@ run() { # SEED RANKS CASE...
     done
     (cd "$here" && EMULATOR_SEED=$seed "$OLDPWD/run/local" -q -n "$ranks" -x "$OLDPWD/$program" "$deck") \
         >"$here/said" 2>&1
-}
-
-report() { # STATUS DESCRIPTION
-    count=$((count + 1))
-    [ "$1" = 0 ] && { echo "ok $count - $2"; return; }
-    failures=$((failures + 1))
-    echo "not ok $count - $2"
-    grep -v XGSW_RESULT "$here/said" | tail -60 | sed 's/^/#   /'
 }
 
 fp32="precision = fp32" fp8="precision = fp8" current="precision = fp8; fp8_scaling = current"
@@ -77,5 +69,4 @@ if [ -n "$full" ]; then
     caught "a missing wait of one transfer" 2 "pipeline = 2; fault = unwait exchange 1 0"
     EMULATOR_DEAF=1 caught "the executor's waits go unheard" 2 "data = 2"
 fi
-echo "1..$count"
-[ $failures = 0 ]
+tap_done

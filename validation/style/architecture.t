@@ -7,20 +7,9 @@ tree=$(mktemp -d)
 limit() { sed -n "s/.*MOST_$1=\([0-9]*\).*/\1/p" "$here/architecture.sh"; }
 modules=$(limit MODULES) lists=$(limit LONG_LISTS)
 trap 'rm -rf "$tree"' EXIT
-count=0 failures=0
+. "$here/../tap.sh"
 
-verdict() { # STATUS DESCRIPTION
-    count=$((count + 1))
-    [ "$1" = 0 ] && { echo "ok $count - $2"; return; }
-    failures=$((failures + 1))
-    echo "not ok $count - $2"
-    sed 's/^/#   /' <<<"$report"
-}
-
-skip() { # DESCRIPTION REASON
-    count=$((count + 1))
-    echo "ok $count - $1 # SKIP $2"
-}
+verdict() { check "$1" "$2" <(echo "$report"); } # STATUS DESCRIPTION
 
 put() { # FILE LINE...: writes a source that is sound but for these lines
     local file=$tree/$1 line
@@ -208,5 +197,4 @@ else
     skip "top level" "no git here"
 fi
 
-echo "1..$count"
-[ $failures = 0 ]
+tap_done
