@@ -157,7 +157,6 @@ int main(int argc, char **argv)
     struct CMUnitTest tests[COMPARISONS];
     size_t taken = 0;
     world_start(&argc, &argv);
-    cmocka_set_message_output(CM_OUTPUT_TAP);
     for (int i = 0; i < COMPARISONS; i++)
         if (comparisons[i].ranks == world_ranks())
             tests[taken++] = (struct CMUnitTest){ .name = comparisons[i].deck,

@@ -60,7 +60,6 @@ static void exactly(distance d, int found, int microbatches)
 static void first_stage(void **state)
 {
     distance outputs = { 0 }, gradients = { 0 };
-    (void)state;
     distances(0, &outputs, &gradients);
     exactly(outputs, MICROBATCHES - OUTPUT_BUFFERS, OUTPUT_BUFFERS);
     exactly(gradients, 0, 0);
@@ -69,7 +68,6 @@ static void first_stage(void **state)
 static void middle_stage(void **state)
 {
     distance outputs = { 0 }, gradients = { 0 };
-    (void)state;
     distances(1, &outputs, &gradients);
     exactly(outputs, MICROBATCHES - OUTPUT_BUFFERS, OUTPUT_BUFFERS);
     exactly(gradients, MICROBATCHES - GRADIENT_BUFFERS, GRADIENT_BUFFERS);
