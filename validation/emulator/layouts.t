@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The check model trained on emulated GPUs by the whole program, in random orders: it compares every operation with the
 # host's and its losses, gradients and weights with one rank's (bench/check/check.c); without waits they do not agree.
-# layouts.c trains the other ways of cutting it. `full`: each way of cutting, FP8, and each kind of missing wait; `long`:
-# in every family, and more of FP8.
+# layouts.c trains the other ways of cutting it. `full`: each way of cutting, FP8, and each kind of missing wait;
+# `long`: in every family, and more of FP8.
 set -uo pipefail
 program=build/emulator/xgsw-emulator
 export OMP_NUM_THREADS=1
