@@ -11,15 +11,13 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "program"))
 from program import Tap, ranks  # noqa: E402
 
-TITLES, SWEEP = "title\ntitle\n", " = " + " ".join(map(str, range(2, 66))) + "\n"
+TITLES = "title\ntitle\n"
 DECKS = {
     "a program": ("\x7fELF\x02\x01", ["1: deck: byte 0x7f at offset 0 is not text"]),
     "more than a mebibyte": (TITLES + "x" * 2**20, ["1: deck: has more than 1048576 bytes"]),
     "a mistake and a contradiction": (TITLES + "sed = 2\n[llama3.1-8b]\nkv_heads = 3\n",
                                       ["3: sed: unknown key; the nearest is seed",
                                        "5: kv_heads: heads 8 is not a multiple of kv_heads 3"]),
-    "sweeps of many keys": (TITLES + "[llama3.1-8b]\n" + SWEEP.join("steps seed layers ffn sequence".split()) + SWEEP,
-                            ["3: section: more than 1000 cases in all"]),
     "a thousand mistakes": (TITLES + "[llama3.1-8b]\n" + "x = 1\n" * 1000,
                             [f"{line}: x: unknown key; --keys lists them" for line in range(4, 54)]),
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The kernels that cuDNN loads for the attention of every recipe. With a fake driver (fake_driver.c), the library
-compiles its first choice for an H100 and passes it on. Each must use Hopper's tensor cores. Backward, the later pieces
-of a context rank are two calls (attention_staging.h). The long test tries every piece, not only the first and the last.
+"""The kernels that cuDNN loads for the attention of every recipe (short: of two). With a fake driver (fake_driver.c),
+the library compiles its first choice for an H100 and passes it on. Each must use Hopper's tensor cores. Backward, the
+later pieces of a context rank are two calls (attention_staging.h). The long test tries every piece, not only the first
+and the last.
 
     XGSW_TEST_LONG=1 validation/machine/cudnn_kernels.t --print          # the table, after make units"""
 import csv
@@ -14,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, "validation/program")
-from program import LONG, Tap, alone, results  # noqa: E402
+from program import FULL, LONG, Tap, alone, results  # noqa: E402
 
 UNIT = Path(os.environ.get("BUILD", "build/mpicc") + "/units/cudnn_kernels")
 DRIVER = os.environ.get("BUILD", "build/mpicc") + "/shims/machine/fake_driver.so"
@@ -24,7 +25,8 @@ HOPPER = {"forward": re.compile("sm90.*fprop.*wgmma"), "backward": re.compile("s
 def recipes():
     """Returns the cases of Llama's published cells on H100s, as the program resolves them."""
     with open("validation/reference/cells.csv", encoding="utf-8") as rows:
-        cells = {(r["workload"], r["gpus"]) for r in csv.DictReader(rows) if r["workload"].startswith("llama")}
+        cells = {(r["workload"], r["gpus"]) for r in csv.DictReader(rows)
+                 if r["workload"].startswith("llama" if FULL else ("llama3.1-8b", "llama2-70b"))}
     return [case for workload in sorted({workload for workload, _ in cells})
             for case in results(alone("--dry-run", f"reference/{workload}-bf16.dat", "--ranks",
                                       ",".join(gpus for name, gpus in cells if name == workload), "--json", "-"))]

@@ -13,17 +13,11 @@ case $(./xgsw --version) in
 esac
 case $(./xgsw --version) in *'MPI        Open MPI'*) ;; *) skip "the bundle is Open MPI's, ./xgsw is not" ;; esac
 
-folder=$(mktemp -d) count=0 failed=0
+. validation/tap.sh
+folder=$(mktemp -d)
 root=$folder/root bundle=$folder/bundle
 python=$(/usr/bin/python3 -c 'import os; print(os.path.dirname(os.__file__))')
 trap 'rm -rf "$folder"' EXIT
-check() { # STATUS DESCRIPTION [LOG]
-    count=$((count + 1))
-    [ "$1" = 0 ] && { echo "ok $count - $2"; return; }
-    failed=1
-    echo "not ok $count - $2"
-    [ $# -lt 3 ] || tail -n 15 "$3" | cut -c1-200 | sed 's/^/# /'
-}
 passed() { # LOG
     tail -n 1 "$1" | grep -q "^PASSED" && [ "$(grep -c '^XGSW_RESULT .*"ranks":2,' "$1")" = 1 ]
 }
@@ -122,5 +116,4 @@ mv "$bundle/mpi" "$folder/mpi"
 (cd "$folder" && OMP_NUM_THREADS=1 bundle/xgsw-run -n 2 small.dat) >"$folder/site.log" 2>/dev/null &&
     passed "$folder/site.log"
 check $? "without its mpi folder it runs under this machine's Open MPI" "$folder/site.log"
-echo "1..$count"
-exit $failed
+tap_done

@@ -3,16 +3,10 @@
 import fcntl
 import json
 import os
-import re
 import tempfile
 
 from program import Tap, alone, deck_file, ranks, results
 
-OPERATIONS = """matmul embedding_forward embedding_backward norm_forward norm_backward rope_forward rope_backward
-    attention_forward attention_backward add swiglu_forward swiglu_backward gelu_forward gelu_backward
-    column_sums squared_relu_forward squared_relu_backward geglu_forward geglu_backward grouped_matmul
-    router_forward router_backward permute unpermute_forward unpermute_backward cross_entropy adamw
-    all_gather reduce_scatter all_reduce all_to_all exchange sum_parts quantize transpose fp8_scales""".split()
 KEYS = """size precision fp8_scale fp8_scaling backend record sheet steps warmup minutes repeats seed tokens tensor
     pipeline context expert data shard chunks_per_stage capacity microbatch global_batch sequence layers hidden ffn
     heads kv_heads vocabulary recompute sharding schedule strips context_gradients overlap deterministic
@@ -25,8 +19,6 @@ for option, keys in ("--keys", KEYS), ("--keys developer", DEVELOPER_KEYS):
     run = alone(*option.split())
     listed = [line.split()[0] for line in run.stdout.split("\n\n")[0].splitlines()[1:]]
     tap.ok(run.returncode == 0 and listed == keys, f"{option} lists {len(keys)} keys", run.stdout)
-words = run.stdout.split()
-tap.ok(all(word in words for word in OPERATIONS), "--keys developer names every operation that a fault can strike")
 for arguments, lines, word in ((["--keys", "tensor"], 2, "tensor-parallel"), (["--keys", "fault"], 3, "all_reduce"),
                                (["--list", "gpt3-52k"], 10, "[gpt3-52k]")):
     run = alone(*arguments)
@@ -111,19 +103,15 @@ with tempfile.TemporaryDirectory() as folder:
     brief = json.loads(run.stdout.split("XGSW_RESULT ")[-1].splitlines()[0])
     tap.ok(run.returncode == 0 and brief["record"] == f"{folder}/a-1.h5" and os.path.exists(brief["record"]),
            "XGSW_RESULT names the record that was written", brief)
-run = ranks(2, deck_file("record = none\n[llama3.1-8b]\nbackend = cuda\n"))
-tap.ok(run.returncode == 2
-       and re.search(r":\d+: backend: cuda cannot run here: rank 0 on \S+: .+; auto uses the host\n", run.stderr),
-       "refused: a backend that cannot run here", run.stdout + run.stderr)
 run = ranks(2, deck_file("record = none\ncheck = off\nsteps = 1\n[llama3.1-8b]\nsize = check\ntensor = 4\n"))
-tap.ok(run.returncode == 3 and "SKIPPED: " in run.stdout and '"verdict":"SKIPPED"' in run.stdout,
+tap.ok(run.returncode == 3 and "\nNOTHING TRAINED: case 1: " in run.stdout and '"verdict":"SKIPPED"' in run.stdout,
        "a case that needs more ranks is SKIPPED; a run of nothing else ends with status 3", run.stdout)
 run = ranks(2, deck_file("record = none\ncheck = off\nsteps = 1\n[llama3.1-8b]\nsize = full\ndata = 2\n"
-                       "layers = 3200\n"))
+                       "layers = 1\nvocabulary = 800000000\n"))
 tap.ok(run.returncode == 3 and "of memory" in run.stdout,
        "a case that does not fit is SKIPPED before allocation, with the figure", run.stdout)
-run = ranks(8, deck_file("record = none\ncheck = off\nsteps = 1\nwarmup = 0\n[llama3.1-8b]\nsequence = 130\n"
-                       "layers = 1\nglobal_batch = 8\n"))
+run = ranks(2, deck_file("record = none\ncheck = off\nsteps = 1\nwarmup = 0\n[llama3.1-8b]\nsequence = 130\n"
+                       "layers = 1\nglobal_batch = 2\n"))
 case = (results(run) or [{}])[0]
 tap.ok(run.returncode == 0 and case.get("passed") and case["size"] == "small" and case["sequence"] == 130,
        "what only the size of GPUs would have refused runs on the host", run.stdout + run.stderr)

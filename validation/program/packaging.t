@@ -2,15 +2,9 @@
 # The man page: it has every option and key, roff takes it, and it is installed. In check-long also the test for
 # ReFrame and the package for Spack; pip installs ReFrame, XGSW_SPACK names a folder of Spack 0.23. Prints TAP.
 set -uo pipefail
-program=$(realpath "${XGSW:-./xgsw}") folder=$(mktemp -d) count=0 failed=0
+. validation/tap.sh
+program=$(realpath "${XGSW:-./xgsw}") folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-check() { # STATUS DESCRIPTION [LOG]
-    count=$((count + 1))
-    [ "$1" = 0 ] && { echo "ok $count - $2"; return; }
-    failed=1
-    echo "not ok $count - $2"
-    [ $# -lt 3 ] || tail -n 15 "$3" | cut -c1-200 | sed 's/^/# /'
-}
 
 page=$folder/root/opt/xgsw/share/man/man1/xgsw.1
 run/install -x "$program" -d "$folder/root" /opt/xgsw >"$folder/log" 2>&1 && [ -s "$page" ]
@@ -32,7 +26,7 @@ printf '#!/bin/sh\n%s $1 | sed "s/ 1 to 16 / 1  16 /"\n' "$program" >"$folder/ot
 chmod +x "$folder/other"
 ! run/packaging/manpage "$folder/other" >/dev/null 2>"$folder/log" && grep -q 'not four columns: strips' "$folder/log"
 check $? "no page is made of keys in other columns" "$folder/log"
-[ -n "${XGSW_TEST_LONG:-}" ] || { echo "1..$count"; exit $failed; }
+[ -n "${XGSW_TEST_LONG:-}" ] || tap_done
 
 python=$folder/venv/bin/python
 printf '%s\n' 'a small deck' 'of two ranks' 'backend = host' 'size = check' 'steps = 3' 'tensor = 2' \
@@ -66,5 +60,4 @@ if [ -n "${XGSW_SPACK:-}" ] && [ -n "$python" ]; then
 else
     check 0 "Spack # SKIP XGSW_SPACK names no Spack, or there is no clingo"
 fi
-echo "1..$count"
-exit $failed
+tap_done

@@ -1,21 +1,14 @@
 #!/usr/bin/env bash
 # inputs/check-512.dat at more ranks than cores: it passes, and what a rank takes for itself does not grow as the ranks
-# do. Rank counts: SCALE under the MPI of ./xgsw (default: 8 32 128, and 256 if that is Open MPI), SCALE_MPICH
-# (default: 8 512).
+# do. The default deck under MPICH. Rank counts: SCALE under the MPI of ./xgsw (default: 8 32 128, and 256 if that is
+# Open MPI), SCALE_MPICH (default: 8 512).
 set -uo pipefail
 export OMP_NUM_THREADS=1
-top=$PWD count=0 failed=0
+. validation/tap.sh
+top=$PWD
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 cp inputs/check-512.dat "$copy"
-
-check() { # STATUS DESCRIPTION
-    count=$((count + 1))
-    [ "$1" = 0 ] && { echo "ok $count - $2"; return; }
-    failed=1
-    echo "not ok $count - $2"
-}
-skip() { count=$((count + 1)); echo "ok $count - $1 # SKIP $2"; }
 
 # What a rank may take more, in bytes, for each rank more. Memory that ranks share is not in it: all but 8 bytes a rank
 # is MPI's, and every rank that touches a page counts it. Of its own MPI keeps endpoints and tables of its peers: a
@@ -73,9 +66,13 @@ if command -v mpicc.mpich >/dev/null && command -v mpirun.mpich >/dev/null; then
     tar -c --exclude=./build --exclude=./.git . | tar -x -C "$copy"
     (cd "$copy" && make -s MPICC=mpicc.mpich) >"$copy/build.log" 2>&1
     check $? 'builds with MPICH'
-    [ -x "$copy/xgsw" ] && grow "$copy/xgsw" ${SCALE_MPICH:-8 512}
+    if [ -x "$copy/xgsw" ]; then
+        grow "$copy/xgsw" ${SCALE_MPICH:-8 512}
+        out=$(cd "$copy" && run/local -q -n 4 gsw.dat 2>&1) && grep -q '^Libraries .*MPICH' <<<"$out" &&
+            [ "$(grep -c '^XGSW_RESULT .*"verdict":"PASSED"' <<<"$out")" = 10 ]
+        check $? 'MPICH: the 10 cases of the default deck pass, and the report names it' <(echo "$out")
+    fi
 else
     skip '512 ranks under MPICH' 'MPICH is not installed (apt-get install mpich libmpich-dev)'
 fi
-echo "1..$count"
-exit $failed
+tap_done

@@ -63,7 +63,7 @@ for arguments, words in (((3,), "case 1 cannot be laid out"), ((4, "--rank", "4"
     run = slice_of(f"backend = host\n{SMALL}", *arguments)
     tap.ok(run.returncode == 2 and words in run.stderr and run.stdout == "", f"refused: {words}", run.stderr)
 run = slice_of(SMALL, 4)
-tap.ok(run.returncode == 2 and run.stdout == "" and "cuda cannot run here" in run.stderr
+tap.ok(run.returncode == 2 and run.stdout == "" and "cuda cannot run here: " in run.stderr
        and "--on-host uses the host" in run.stderr,
        "refused: where there is no GPU, a slice says how to take the host", run.stderr)
 run = slice_of(f"backend = cuda\n{SMALL}", 4, program=EMULATOR)

@@ -14,7 +14,7 @@ skip() { echo "1..0 # SKIP $1"; exit 0; }
 [ -z "$(missing)" ] || skip "no Slurm here, and it could not be installed: apt-get install $packages"
 [ "$(id -u)" = 0 ] || skip "Slurm's daemons are started as root"
 
-program=$(realpath "${XGSW:-./xgsw}") count=0 failed=0
+program=$(realpath "${XGSW:-./xgsw}")
 case $(ldd "$program") in *libmpich*) skip "pmix is for Open MPI, and $program was built with MPICH" ;; esac
 folder=$(mktemp -d) host=$(hostname -s)
 export SLURM_CONF=$folder/slurm.conf
@@ -30,14 +30,7 @@ end() {
     rm -rf "$folder"
 }
 trap end EXIT
-
-check() { # STATUS DESCRIPTION
-    count=$((count + 1))
-    [ "$1" = 0 ] && { echo "ok $count - $2"; return; }
-    failed=1
-    echo "not ok $count - $2"
-    tail -n 5 "$folder"/*.log "$folder"/slurm-*.out 2>/dev/null | sed 's/^/# /'
-}
+. validation/tap.sh
 
 # Two cores, though there be fewer: the daemon is told not to look (Parameters=config_overrides).
 start_slurm() {
@@ -130,5 +123,5 @@ JOB_TOTAL_GPUS=2 timeout 60 "$top/run/launch" --submit slurm small.dat >refused.
 [ $? = 2 ] && grep -q 'small.dat:8: steps: 0 is out of range' refused.log && ! scontrol show job 5 >/dev/null 2>&1
 check $? "a deck that xgsw refuses is not submitted"
 cd "$top" || exit 1
-echo "1..$count"
-exit $failed
+[ $failed = 0 ] || tail -n 5 "$folder"/*.log "$folder"/slurm-*.out 2>/dev/null | sed 's/^/# /'
+tap_done

@@ -1,14 +1,8 @@
 /* A private folder of a test below TMPDIR or /tmp, and files in it like the system's. */
 #pragma once
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "units/tests.h"
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 static char folder[400];
 

@@ -10,14 +10,7 @@
 #include "machine/op/kernels.h"
 #include "machine/queue/machine.h"
 #include "machine/world.h"
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
+#include "units/tests.h"
 
 enum { S = 6, KEYS = 10, HEADS = 2, D = 8, ELEMENTS = S * HEADS * D, SCRATCH_BYTES = 1 << 15, DEVICE_BYTES = 1 << 16 };
 static cudaStream_t stream;

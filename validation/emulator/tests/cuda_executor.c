@@ -6,7 +6,6 @@
 #include "machine/cuda/device/device_clock.h"
 #include "units/machine/fabric_ranks.h"
 #include "units/machine/fatal.h"
-#include <math.h>
 #include <time.h>
 
 /* ---- the device ---- */

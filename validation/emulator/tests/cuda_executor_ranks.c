@@ -6,16 +6,8 @@
 #include "machine/watch/watch.h"
 #include "machine/world.h"
 #include "units/machine/sharing.h"
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "units/tests.h"
 #include <time.h>
-#include <cmocka.h>
 
 enum { QUEUES = 4, FLOATS = 1 << 10, LARGE = 1 << 16 };
 enum { COMPUTE, FIRST, SECOND, THIRD };

@@ -9,14 +9,9 @@
 #include "machine/cuda/products/matmul.h"
 #include "machine/cuda/products/product.h"
 #include "machine/op/args.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "units/tests.h"
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum { ARENA = 1 << 20, GAP_VALUE = 0x4B, OUTPUT = 1 << 16, PRODUCTS = 3 };
 

@@ -5,14 +5,9 @@
 #include "machine/cuda/kernels/kernels.h"
 #include "machine/prove/prove.h"
 #include "machine/queue/submit.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "units/folder.h"
+#include "units/tests.h"
 
 enum { ROWS = 6, HALF = 24, WRONG = 77 };
 static bool wrong;

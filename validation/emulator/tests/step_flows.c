@@ -6,12 +6,7 @@
 #include "plan/deck/deck.h"
 #include "train/measure.h"
 #include "units/test_length.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "units/tests.h"
 
 enum { STEPS = 3 };
 

@@ -5,15 +5,6 @@
 #include "base/key_table.h"
 #include "base/memory.h"
 #include "base/sha256.h"
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "units/folder.h"
 
 /* ---- SHA-256: FIPS 180-4 and NIST's long-message example, fed in pieces of every length ---- */
@@ -82,7 +73,6 @@ static void name(thing *x, int number)
 
 static void finds_every_thing_and_no_other(void **state)
 {
-    (void)state;
     key_table t = { .key_bytes = sizeof(((thing *)0)->key) };
     thing *all = calloc(THINGS, sizeof *all), other;
     assert_non_null(all);
@@ -109,7 +99,6 @@ static void jump(int status) { longjmp(back, status); }
 
 static void comes_as_zeros(void **state)
 {
-    (void)state;
     int64_t *x = allocate(1000, sizeof *x, "a test");
     for (int i = 0; i < 1000; i++) assert_int_equal(x[i], 0);
     x[999] = 7;
@@ -124,7 +113,6 @@ static void comes_as_zeros(void **state)
 /* In the last row the product overflows to 16 (modulo 2^64). */
 static void ends_the_run(void **state)
 {
-    (void)state;
     const int64_t count[] = { INT64_MAX, -1, ((int64_t)1 << 60) + 1 };
     for (volatile int i = 0; i < 6; i++) {
         int status = setjmp(back);

@@ -2,14 +2,7 @@
  * and scales against the definition of the formats, computed in double. */
 #include "base/fp8.h"
 #include "base/random.h"
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "units/tests.h"
 
 /* Source: Random123, kat_vectors, philox4x32 with 10 rounds. */
 static void philox_known_answers(void **state)

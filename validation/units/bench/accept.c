@@ -7,7 +7,6 @@
 #include "bench/run/stop.h"
 #include "machine/world.h"
 #include "units/plan/deck_source.h"
-#include <math.h>
 
 static const char small[] = "backend = host\nsize = check\n[llama3.1-8b]\n";
 

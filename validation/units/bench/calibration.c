@@ -8,10 +8,8 @@
 #include "base/random.h"
 #include "bench/check/check.h"
 #include "bench/launch/case_machine.h"
+#include "units/tests.h"
 #include "units/train/trained.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
 
 enum { RANKS = 8, CUTS = 64, DECK = 1024, TITLE = 256, CHECKS = 576 };
 
@@ -184,7 +182,6 @@ static bool is_asked(const char *variable, const char *name)
 
 static void healthy_checks_pass(void **state)
 {
-    (void)state;
     static spread s[PRECISIONS][REFERENCES];
     bool passed = true;
     uint32_t checks = number_of("CALIBRATION_CHECKS", CHECKS);
@@ -205,7 +202,6 @@ static void healthy_checks_pass(void **state)
 int main(int argc, char **argv)
 {
     world_start(&argc, &argv);
-    cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = { cmocka_unit_test(healthy_checks_pass) };
     int failed = cmocka_run_group_tests_name("calibration", tests, NULL, NULL);
     world_stop();

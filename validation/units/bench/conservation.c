@@ -2,10 +2,8 @@
  * gathering of weights in the last step is found, too. A run without a fault passes. */
 #include "bench/check/conservation.h"
 #include "bench/run/gather_case.h"
+#include "units/tests.h"
 #include "units/train/trained.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
 
 enum { STEPS = 4, STRUCK = 2, DECK = 512 };
 

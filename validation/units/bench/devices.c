@@ -4,11 +4,8 @@
 #include "bench/launch/case_machine.h"
 #include "bench/launch/placement.h"
 #include "bench/launch/window.h"
+#include "units/tests.h"
 #include "units/train/trained.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
 
 static const char head[] = "a\nb\nbackend = host\nsteps = 10\nwarmup = 0\ncheck = off\n[llama3.1-8b]\nsize = check\n";
 

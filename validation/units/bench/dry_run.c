@@ -9,12 +9,8 @@
 #include "plan/catalogue/flops.h"
 #include "plan/model/chunks.h"
 #include "plan/model/rank_share.h"
+#include "units/tests.h"
 #include "units/train/trained.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 /* The dry run reports the first context rank. The others see fewer keys per call and may need less scratch. */
 static void check_bytes(const paper_stage *told, const size_t by_kind[ARENA_KINDS], size_t total, bool first)

@@ -3,13 +3,7 @@
 #include "bench/health/outliers.h"
 #include "bench/calibrate/deviations.h"
 #include "bench/facts/figures.h"
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "units/tests.h"
 
 enum { STEPS = 40, MOST_IN_RUN = 16 };
 typedef struct {
@@ -183,7 +177,6 @@ static int pairs_met(const rank_map *m, int met[MOST_NODES * MOST_RANKS][MOST_NO
 static void meets_everybody_once(void **state)
 {
     static int met[MOST_NODES * MOST_RANKS][MOST_NODES * MOST_RANKS];
-    (void)state;
     for (int nodes = 1; nodes <= MOST_NODES; nodes++)
         for (of_node = 1; of_node <= MOST_RANKS; of_node++) {
             int ranks = nodes * of_node - (nodes > 1 && of_node > 1), expected = 0;
@@ -215,7 +208,6 @@ static deviations found_of(unsigned slow)
 static void a_rank_is_named_where_bad_pairs_meet(void **state)
 {
     deviations none = found_of(0), one = found_of(1u << 4), star = found_of(1u << 1 | 1u << 3 | 1u << 5);
-    (void)state;
     assert_int_equal(none.count, 0);
     assert_int_equal(one.count, 1);
     assert_true(one.list[0].kind == SLOW_PAIR && one.list[0].rank == 1 && one.list[0].peer == 3);

@@ -317,6 +317,5 @@ int main(void)
                                         TEST(a_limit_on_file_size_is_said),
                                         TEST(an_entry_may_take_several_writes) };
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -321,6 +321,5 @@ int main(int argc, char **argv)
         TEST(none_writes_nothing),           TEST(places_that_cannot_be_written_are_refused),
         TEST(a_read_only_folder_is_refused), TEST(opening_touches_no_existing_file)
     };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,18 +6,9 @@
 #include "bench/record/record.h"
 #include "plan/deck/deck.h"
 #include "plan/model/params.h"
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "units/tests.h"
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum {
     SAMPLE_HOST,

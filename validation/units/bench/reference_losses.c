@@ -24,7 +24,6 @@ static reference reference_of(int64_t microbatches)
 /* In each microbatch the data ranks have consecutive groups of rows. Counts them one by one. */
 static void sequences_are_those_of_the_data_rank(void **state)
 {
-    (void)state;
     for (int data_ranks = 1; data_ranks < 4; data_ranks++)
         for (int microbatch = 1; microbatch < 4; microbatch++) {
             int64_t sequence = 0, own[3] = { 0 };
@@ -61,7 +60,6 @@ static bool sums_right(const reference *r, double total, const double *own, doub
 
 static void every_sequence_once(void **state)
 {
-    (void)state;
     for (int i = 0; i < LENGTHS; i++) {
         reference r = reference_of(microbatches_of[i]);
         int64_t *sequence = bytes_of((size_t)r.sequences * sizeof *sequence);
@@ -83,7 +81,6 @@ static void parts_are_added(void **state)
     int64_t *sequence = bytes_of((size_t)r.sequences * sizeof *sequence), count = world_rank() % 2 ? 0 : r.sequences;
     double *value = bytes_of((size_t)r.sequences * sizeof *value), *own = bytes_of((size_t)r.sequences * sizeof *own);
     int parts = (world_ranks() + 1) / 2, part = world_rank() / 2;
-    (void)state;
     for (int64_t s = 0; s < count; s++) {
         sequence[s] = s;
         value[s] = (part + 1) * value_of(s);

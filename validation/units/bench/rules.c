@@ -122,16 +122,8 @@ static void own_layout(bench_case *c)
 /* clang-format on */
 
 #define DEFINE(name, sample, to_case, to_result, reason)                                                               \
-    static void name##_case(bench_case *c)                                                                             \
-    {                                                                                                                  \
-        (void)c;                                                                                                       \
-        to_case;                                                                                                       \
-    }                                                                                                                  \
-    static void name##_result(case_result *r, host_load *load)                                                         \
-    {                                                                                                                  \
-        (void)r, (void)load;                                                                                           \
-        to_result;                                                                                                     \
-    }
+    static void name##_case(bench_case *c) { to_case; }                                                                \
+    static void name##_result(case_result *r, host_load *load) { to_result; }
 PLANTS(DEFINE)
 
 typedef struct {
@@ -177,7 +169,6 @@ static bool is_told(const case_result *r, const char *reason)
 /* A failed result reports this rule as an additional reason. */
 static void each_rule_that_is_broken_is_told(void **state)
 {
-    (void)state;
     for (int i = 0; i < NUMBER; i++) {
         const plant *p = &plants[i];
         bench_case c = { .number = 1 };
@@ -195,7 +186,6 @@ static void each_rule_that_is_broken_is_told(void **state)
 /* A soak is judged by the steps it completed, not by the few steps in the deck. */
 static void a_soak_has_the_steps_that_it_came_to(void **state)
 {
-    (void)state;
     bench_case c = { .number = 1 };
     case_result r = judged(&plants[0], &c);
     c.steps = 3, c.minutes = 1e-3;
@@ -214,7 +204,6 @@ static void steps_are_summarized(void **state)
         int64_t completed;
         double median, spread, drift;
     } rows[] = { { 13, 6.0, 10.0 / 2.0, 9.0 / 3.0 }, { 12, 5.5, 9.1 / 1.9, 8.0 / 3.0 }, { 3, 1.0, 1.0, NAN } };
-    (void)state;
     bench_case c = sample_case(SAMPLE_HOST);
     case_result r;
     result_open(&r, &c);
@@ -236,7 +225,6 @@ static void steps_are_summarized(void **state)
 /* The speed follows from the mean step: 40 / (36 + 4 x 2.9) of the speed of the median. */
 static void slow_steps_count_and_are_named(void **state)
 {
-    (void)state;
     bench_case c = { .number = 1 };
     case_result r = judged(&plants[PLANT_all_waited], &c);
     assert_int_equal(strncmp(r.figures.slow.names, "5 (2.9 times, all ranks waited), 15 (", 37), 0);
@@ -291,7 +279,6 @@ static void what_is_comparable(void **state)
         { "[gpt3-52k]\nsize = full\n", 8, false, "nothing is published for gpt3-52k" },
         { "[llama3.1-8b]\nsize = full\nbackend = host\n", 8, false, "backend host: its ranks are processes, not GPUs" },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         bench_case c = case_of(rows[i].body, rows[i].ranks, true);
         case_result r = { .given = &c, .ruling = { .verdict = VERDICT_PASSED, .valid = true } };
@@ -308,7 +295,6 @@ static void what_is_comparable(void **state)
 /* idle_asked is set if a layout in the deck leaves ranks idle, but not if the recipe's layout does. */
 static void idle_ranks_are_asked_for_by_a_layout(void **state)
 {
-    (void)state;
     static const struct {
         const char *body;
         bool asked;
@@ -323,7 +309,6 @@ static void idle_ranks_are_asked_for_by_a_layout(void **state)
 /* The catalogue's peak comes first, then the deck's, if the device has a name. */
 static void peaks_come_from_the_deck_where_none_is_known(void **state)
 {
-    (void)state;
     bench_case c = sample_case(SAMPLE_HOST);
     c.peak_bf16 = 500.0;
     assert_true(case_peak(&c, "NVIDIA H100 80GB HBM3", PRECISION_BF16) == 989e12);

@@ -4,13 +4,8 @@
 #include "machine/timeline/timeline.h"
 #include "bench/launch/case_machine.h"
 #include "machine/queue/submit.h"
+#include "units/tests.h"
 #include "units/train/trained.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
 
 enum { FORWARD_SECONDS = 1, BACKWARD_SECONDS = 2, STAGES = 4, LAYERS = 8, MICROBATCHES = 8 };
 

@@ -4,7 +4,6 @@
 #include "fabric_ranks.h"
 #include "fatal.h"
 #include "units/test_length.h"
-#include <math.h>
 
 enum { QUEUES = 4, CELLS = 12, FLOATS = 64, SEEDS = 50, SEEDS_BRIEFLY = 15, SEEDS_ON_GPUS = 5 };
 

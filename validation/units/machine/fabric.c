@@ -2,7 +2,6 @@
 #include "fabric_ranks.h"
 #include "machine/watch/watch.h"
 #include "units/test_length.h"
-#include <math.h>
 
 enum {
     ROUNDS = 3,

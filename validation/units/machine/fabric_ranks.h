@@ -6,13 +6,7 @@
 #include "machine/queue/submit.h"
 #include "machine/world.h"
 #include "sharing.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <cmocka.h>
+#include "units/tests.h"
 
 /* WATCH_SECONDS: a rank of many on few, busy cores may wait a minute for its turn. */
 enum { FLOOR_QUEUES = 4, MOST_RANKS = 64, WATCH_SECONDS = 120 };

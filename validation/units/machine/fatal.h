@@ -1,14 +1,8 @@
 /* Runs a case that ends the process in a child: the test's program with the case's name as argument. It must exit with
  * status 1 and print the words. */
 #pragma once
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
+#include "units/tests.h"
 #include <sys/wait.h>
-#include <cmocka.h>
 
 typedef struct {
     const char *name;

@@ -4,13 +4,8 @@
 #include "machine/prove/prove.h"
 #include "machine/queue/submit.h"
 #include "units/test_length.h"
+#include "units/tests.h"
 #include <malloc.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <cmocka.h>
 
 enum { QUEUES = 4, OLD = 1 << 14 }; /* OLD: operations per queue whose clocks are kept */
 

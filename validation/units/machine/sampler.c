@@ -4,21 +4,12 @@
 #include "base/clock.h"
 #include "bench/health/samples.h"
 #include "machine/world.h"
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "units/folder.h"
+#include "units/tests.h"
 
 /* ---- the node ---- */
 

@@ -7,12 +7,10 @@
 #include "machine/prove/prove.h"
 #include "machine/queue/submit.h"
 #include "units/train/trained.h"
-#include <setjmp.h>
-#include <stdarg.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "units/folder.h"
+#include "units/tests.h"
 
 /* ---- a step ---- */
 

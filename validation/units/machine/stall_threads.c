@@ -1,13 +1,9 @@
 /* A thread reads another thread's activity consistently. check-long adds a sanitizer (machine/thread_races.t). */
 #include "base/clock.h"
 #include "machine/watch/board.h"
+#include "units/tests.h"
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum { EVENTS = 200000 };
 static board *b;

@@ -1,14 +1,8 @@
 /* The tally: the submitted work, equal on every machine, and the time that it took. */
 #include "base/clock.h"
 #include "machine/queue/submit.h"
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "units/tests.h"
 #include <time.h>
-#include <cmocka.h>
 
 static float a[64], b[64], c[64];
 static group alone = { .axis = "data", .size = 1, .handle = -1 }, other = { .axis = "tensor", .size = 1, .handle = -1 };

@@ -5,7 +5,6 @@
 #include "model/attention.h"
 #include "parallel/zigzag.h"
 #include "units/machine/fabric_ranks.h"
-#include <math.h>
 
 /* piece: positions per piece; then batch rows, heads, kv heads, head dim */
 typedef struct {
@@ -301,7 +300,6 @@ static void zigzag_covers(void **state)
 int main(int argc, char **argv)
 {
     world_start(&argc, &argv);
-    cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = { cmocka_unit_test(zigzag_covers), cmocka_unit_test(fp32), cmocka_unit_test(bf16),
                                         cmocka_unit_test(bf16_narrow) };
     int failed = cmocka_run_group_tests_name("context", tests, NULL, NULL);

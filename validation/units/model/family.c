@@ -1,11 +1,7 @@
 /* Families as tables: the expected recomputed steps and kept slots under every recompute policy, and the assumptions of
  * the step runner about every family. */
 #include "model/family.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
+#include "units/tests.h"
 
 enum { POLICIES = RECOMPUTE_ATTENTION_ELEMENTWISE + 1 };
 
@@ -47,7 +43,6 @@ static void check_policies(const family *f, const recomputed expected[POLICIES])
 
 static void llama_runs_again_and_keeps(void **state)
 {
-    (void)state;
     static const recomputed expected[POLICIES] = {
         [RECOMPUTE_NONE] = { "", " x n1 rstd1 qkv o lse x2 n2 rstd2 gate_up a" },
         [RECOMPUTE_ATTENTION] = { " attention", " x n1 rstd1 qkv x2 n2 rstd2 gate_up a" },
@@ -62,7 +57,6 @@ static void llama_runs_again_and_keeps(void **state)
 
 static void nemotron_runs_again_and_keeps(void **state)
 {
-    (void)state;
     static const recomputed expected[POLICIES] = {
         [RECOMPUTE_NONE] = { "", " x n1 moments1 qkv o lse x2 n2 moments2 up a" },
         [RECOMPUTE_ATTENTION] = { " attention", " x n1 moments1 qkv x2 n2 moments2 up a" },
@@ -90,7 +84,6 @@ static void codes_are_kept(const family *f, recompute_mask policy, const char *v
 
 static void llama_and_grok_keep_codes(void **state)
 {
-    (void)state;
     codes_are_kept(&llama, RECOMPUTE_NONE, " x rstd1 qkv o lse x2 rstd2 gate_up", " n1 o n2 a", "");
     codes_are_kept(&llama, RECOMPUTE_MLP, " x rstd1 qkv o lse x2 rstd2", " n1 o n2", " n2");
     codes_are_kept(&llama, RECOMPUTE_ATTENTION_MLP, " x qkv y1", "", "");
@@ -148,7 +141,6 @@ static void check_family(const family *f)
 
 static void tables_are_sound(void **state)
 {
-    (void)state;
     check_family(&llama);
     check_family(&nemotron);
     check_family(&gpt3);
@@ -157,7 +149,6 @@ static void tables_are_sound(void **state)
 
 int main(void)
 {
-    cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = { cmocka_unit_test(llama_runs_again_and_keeps),
                                         cmocka_unit_test(nemotron_runs_again_and_keeps),
                                         cmocka_unit_test(llama_and_grok_keep_codes),

@@ -2,10 +2,8 @@
  * of all products of short trainings. Every logit of the wrapped loss that became 0 gets its exact gradient again if
  * `exact` is set: then GPT-3, whose logits are large, must show such numbers. */
 #include "base/numeric.h"
+#include "units/tests.h"
 #include "units/train/trained.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
 
 enum { STEPS = 2 };
 static bool exact;
@@ -71,7 +69,6 @@ static const char *const precisions[] = { "fp32", "bf16", "fp8" };
 static void products_meet_no_subnormal_numbers(void **state)
 {
     static const char *const workloads[] = { "llama2-70b", "llama3.1-8b", "nemotron4-340b", "grok1-314b", "gpt3-175b" };
-    (void)state;
     exact = false;
     for (size_t w = 0; w < sizeof workloads / sizeof *workloads; w++)
         for (int p = 0; p < 3; p++) {
@@ -82,7 +79,6 @@ static void products_meet_no_subnormal_numbers(void **state)
 
 static void exact_gradients_are_subnormal(void **state)
 {
-    (void)state;
     exact = true;
     for (int p = 0; p < 2; p++) {
         count("gpt3-175b", precisions[p]);
@@ -95,7 +91,6 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = { cmocka_unit_test(products_meet_no_subnormal_numbers),
                                         cmocka_unit_test(exact_gradients_are_subnormal) };
     world_start(&argc, &argv);
-    cmocka_set_message_output(CM_OUTPUT_TAP);
     int failed = cmocka_run_group_tests_name("subnormals", tests, NULL, NULL);
     world_stop();
     return failed;

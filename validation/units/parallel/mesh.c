@@ -1,11 +1,6 @@
 /* The mesh on paper: the members of groups, and which links of two ranks are the same link. */
 #include "parallel/mesh.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
+#include "units/tests.h"
 
 static mesh_layout layout_of(int t, int c, int s, int d, int p, int chunks)
 {

@@ -40,7 +40,6 @@ static void colors_and_keys(void **state)
     int ranks = world_ranks(), rank = world_rank(), even = (ranks + 1) / 2;
     int apart = world_split("even and odd", rank % 2, rank), turned = world_split("backwards", 0, -rank);
     int few = world_split("even", rank % 2 ? -1 : 0, rank), none = world_split("none", -1, 0);
-    (void)state;
     assert_on_all(reaches(apart, rank % 2, 2, rank % 2 ? ranks - even : even, rank / 2), "even and odd");
     assert_on_all(reaches(turned, ranks - 1, -1, ranks, ranks - 1 - rank), "backwards");
     assert_on_all(rank % 2 ? few == none : few != none && reaches(few, 0, 2, even, rank / 2), "even only");
@@ -52,7 +51,6 @@ static void colors_and_keys(void **state)
 static void kept_and_shared(void **state)
 {
     int first = world_split("kept", 0, world_rank()), again = world_split("kept", 0, world_rank());
-    (void)state;
     world_release("kept");
     world_release("kept");
     int other = world_split("other", 0, world_rank()), later = world_split("kept", 0, world_rank());
@@ -66,7 +64,6 @@ static void kept_and_shared(void **state)
 static void places_are_taken_over(void **state)
 {
     int held = world_split("held", 0, world_rank());
-    (void)state;
     for (int i = 0; i < NAMES; i++) {
         char name[SPLIT_NAME];
         snprintf(name, sizeof name, "passing %d", i);
@@ -86,7 +83,6 @@ static void meshes_share(void **state)
     mesh a = opened(layout_of(world_ranks(), 1)), b = opened(layout_of(world_ranks(), 1)),
          c = opened(layout_of(1, world_ranks()));
     mesh d = opened(layout_of(world_ranks() - 1, 1));
-    (void)state;
     assert_on_all(a.axis[AXIS_TENSOR].handle == a.model.handle && a.model.handle == a.all.handle, "one mesh");
     assert_on_all(a.model.handle == b.model.handle, "two meshes");
     assert_on_all(c.gradient.handle == c.all.handle && c.gradient.handle != a.model.handle, "two layouts");
@@ -113,7 +109,6 @@ static void shared_groups_are_told_apart(void **state)
     machine_options hostile = { .hostile = true, .order_seed = (uint32_t)world_rank() };
     test_floor f = floor_open(hostile, LENGTH * sizeof(float) * MOST_RANKS);
     bool right = true;
-    (void)state;
     for (int round = 0; round < ROUNDS; round++)
         for (int i = 0; i < 3; i++) {
             for (int k = 0; k < LENGTH; k++) x[i][round][k] = value(world_rank(), i, round);

@@ -6,8 +6,6 @@
 #include "plan/catalogue/flops.h"
 #include "plan/model/params.h"
 #include "plan/model/shapes.h"
-#include <math.h>
-#include <stdlib.h>
 
 enum { COLUMNS = 22, CELLS = 128 };
 enum { WORKLOAD, PRECISION, GPUS, GPU, SEQUENCE, LAYERS, TENSOR, PIPELINE, CONTEXT, EXPERT, DATA, SHARD };

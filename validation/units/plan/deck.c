@@ -5,7 +5,6 @@
 #include "plan/catalogue/catalogue.h"
 #include "plan/keys/keys.h"
 #include <glob.h>
-#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 

@@ -1,14 +1,7 @@
 /* For tests of src/plan: reads a deck from a string. */
 #pragma once
 #include "plan/deck/deck.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "units/tests.h"
 
 #define TITLES "first title\nsecond title\n"
 

@@ -8,7 +8,6 @@
 #include "plan/model/chunks.h"
 #include "plan/model/shapes.h"
 #include "plan/model/sm_shares.h"
-#include <stdlib.h>
 
 /* ---- chunks ---- */
 

@@ -1,13 +1,6 @@
 /* Schedules: textbook lists, no deadlock, makespan, bubble, memory. Corrupted lists are refused. */
 #include "plan/schedule/schedule_simulate.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "units/tests.h"
 
 static bench_case case_with(schedule_kind kind, int stages, int chunks, int64_t microbatches)
 {

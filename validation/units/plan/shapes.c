@@ -4,7 +4,6 @@
 #include "deck_source.h"
 #include "plan/model/check_case.h"
 #include "plan/model/params.h"
-#include <math.h>
 
 static void assert_close(double value, double wanted)
 {

@@ -4,9 +4,7 @@
 #include "bench/checkpoint/checkpoint.h"
 #include "agreement.h"
 #include "layouts.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "units/tests.h"
 
 enum { PAIRS = 4, PAIRS_LONG = 40, SAVED_AT = 2, STEPS = 4 };
 
@@ -165,7 +163,6 @@ static bool is_quick(void) { return tests_cuda() && !test_is_long(); }
 static void drawn_pairs(void **state)
 {
     uint32_t seed = seed_of_test();
-    (void)state;
     for (int w = 0; w < (is_quick() ? 1 : FAMILIES); w++)
         for (int i = 0; i < (tests_cuda() ? 1 : test_is_long() ? PAIRS_LONG : PAIRS); i++) {
             source s = { .seed = seed, .key = fnv1a(families[w]), .number = (uint32_t)i };
@@ -182,7 +179,6 @@ static void drawn_pairs(void **state)
 int main(int argc, char **argv)
 {
     world_start(&argc, &argv);
-    cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = { cmocka_unit_test(drawn_pairs) };
     int failed = cmocka_run_group_tests_name("checkpoint", tests, NULL, NULL);
     world_stop();

@@ -1,10 +1,7 @@
 /* Compares training curves and first gradients with the independent float64 program (validation/float64/), in FP32, on
  * one rank and on two. make runs that program to write build/float64/. */
 #include "trained.h"
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "units/tests.h"
 
 static char *file_bytes(const char *path, size_t *length)
 {
@@ -160,7 +157,6 @@ int main(int argc, char **argv)
     struct CMUnitTest tests[COMPARISONS];
     size_t taken = 0;
     world_start(&argc, &argv);
-    cmocka_set_message_output(CM_OUTPUT_TAP);
     for (int i = 0; i < COMPARISONS; i++)
         if (comparisons[i].ranks == world_ranks())
             tests[taken++] = (struct CMUnitTest){ .name = comparisons[i].deck,

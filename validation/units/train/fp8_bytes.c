@@ -4,9 +4,7 @@
  * GPUs the FP8 values of both norms, and of one norm's backward, take a second kernel, which reads what the first
  * wrote. */
 #include "trained.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "units/tests.h"
 
 /* Relative to a layer's bytes in BF16. */
 static const double LIMIT = 0.06;
@@ -58,7 +56,6 @@ static layer_bytes layer_of(const char *precision)
 
 static void conversions_of_a_layer(void **state)
 {
-    (void)state;
     layer_bytes fp8 = layer_of("fp8"), bf16 = layer_of("bf16");
     double added = fp8.others - bf16.others, whole = bf16.products + bf16.others;
     printf("# llama3.1-8b, a layer and microbatch: BF16 %.0f MB, of these products %.0f; FP8 %.0f, products %.0f\n",
@@ -75,7 +72,6 @@ static void conversions_of_a_layer(void **state)
 
 int main(void)
 {
-    cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = { cmocka_unit_test(conversions_of_a_layer) };
     return cmocka_run_group_tests_name("fp8_bytes", tests, NULL, NULL);
 }

@@ -10,9 +10,7 @@
 #include "agreement.h"
 #include "beside.h"
 #include "left_out.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "units/tests.h"
 
 enum { STEPS = 4, PAPER_STEPS = 3, LEFT_OUT_AT = 1, SPANS = 1 << 15, MOST_TESTS = 2048 };
 
@@ -362,7 +360,6 @@ static int list_layouts(int count, int ranks, uint32_t seed)
  * another order: by an FP32 rounding of each of 509 terms, and where that moves a BF16 value, by its half unit. */
 static void padding(void **state)
 {
-    (void)state;
     for (int p = 0; p < 2; p++) {
         trained want, got;
         const char *name = "";
@@ -407,7 +404,6 @@ static void train_until_beside(overlap_place p)
 /* Asserts that every kind of overlap occurred, and that a wait left out was named. */
 static void everything_was_seen(void **state)
 {
-    (void)state;
     for (int p = 0; p < PLACES; p++) {
         train_until_beside((overlap_place)p);
         if (world_rank() == 0)
@@ -426,7 +422,6 @@ int main(int argc, char **argv)
 {
     static struct CMUnitTest tests[MOST_TESTS + 2];
     world_start(&argc, &argv);
-    cmocka_set_message_output(CM_OUTPUT_TAP);
     uint32_t seed = seed_of_test();
     int count = list_layouts(0, world_ranks(), seed);
     if (world_ranks() > 2 && !tests_cuda()) count = list_layouts(count, world_ranks() - 1, seed);

@@ -2,9 +2,7 @@
  * shows which transfer the buffer was kept for. An output is sent while the next is made; one gradient is received and
  * one sent while the one between is in use. With one buffer less, results would stay correct, but slower. */
 #include "left_out.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "units/tests.h"
 
 enum { STEPS = 2, MICROBATCHES = 7, OUTPUT_BUFFERS = 2, GRADIENT_BUFFERS = 3 };
 
@@ -62,7 +60,6 @@ static void exactly(distance d, int found, int microbatches)
 static void first_stage(void **state)
 {
     distance outputs = { 0 }, gradients = { 0 };
-    (void)state;
     distances(0, &outputs, &gradients);
     exactly(outputs, MICROBATCHES - OUTPUT_BUFFERS, OUTPUT_BUFFERS);
     exactly(gradients, 0, 0);
@@ -71,7 +68,6 @@ static void first_stage(void **state)
 static void middle_stage(void **state)
 {
     distance outputs = { 0 }, gradients = { 0 };
-    (void)state;
     distances(1, &outputs, &gradients);
     exactly(outputs, MICROBATCHES - OUTPUT_BUFFERS, OUTPUT_BUFFERS);
     exactly(gradients, MICROBATCHES - GRADIENT_BUFFERS, GRADIENT_BUFFERS);

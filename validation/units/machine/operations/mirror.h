@@ -3,11 +3,7 @@
  * --wrap=op_submit, so that fillers submit through this file. */
 #pragma once
 #include "machine/queue/machine.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "units/tests.h"
 
 enum { MIRROR_ALIGNMENT = 256 };
 typedef struct {

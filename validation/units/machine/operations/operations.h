@@ -8,12 +8,8 @@
 #include "machine/world.h"
 #include "mirror.h"
 #include "units/test_length.h"
+#include "units/tests.h"
 #include <omp.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <cmocka.h>
 
 /* Half a unit in the last place, relative. */
 static const double F32_ROUND = 0x1p-24, BF16_ROUND = 0x1p-8;
