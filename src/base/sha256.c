@@ -28,20 +28,21 @@ static void expand(uint32_t w[64], const unsigned char *block)
     }
 }
 
+/* v[(i - t) & 7] is variable i (a to h) of round t: a round renames six of them, and moves none. */
 static void compress(uint32_t state[8], const unsigned char *block)
 {
     uint32_t w[64], v[8];
     expand(w, block);
     memcpy(v, state, sizeof v);
+#pragma GCC unroll 8
     for (int t = 0; t < 64; t++) {
-        uint32_t s1 = rotate(v[4], 6) ^ rotate(v[4], 11) ^ rotate(v[4], 25);
-        uint32_t choice = (v[4] & v[5]) ^ (~v[4] & v[6]);
-        uint32_t t1 = v[7] + s1 + choice + round_constant[t] + w[t];
-        uint32_t s0 = rotate(v[0], 2) ^ rotate(v[0], 13) ^ rotate(v[0], 22);
-        uint32_t majority = (v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]);
-        memmove(v + 1, v, 7 * sizeof *v);
-        v[4] += t1;
-        v[0] = t1 + s0 + majority;
+        uint32_t a = v[-t & 7], b = v[(1 - t) & 7], c = v[(2 - t) & 7];
+        uint32_t e = v[(4 - t) & 7], f = v[(5 - t) & 7], g = v[(6 - t) & 7], h = v[(7 - t) & 7];
+        uint32_t s1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25);
+        uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + round_constant[t] + w[t];
+        uint32_t s0 = rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22);
+        v[(3 - t) & 7] += t1;
+        v[(7 - t) & 7] = t1 + s0 + ((a & b) ^ (a & c) ^ (b & c));
     }
     for (int i = 0; i < 8; i++) state[i] += v[i];
 }
