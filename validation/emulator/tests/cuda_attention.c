@@ -240,12 +240,8 @@ static void what_fails_later_ends_the_run(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(what_was_written_is_stored_or_added),
-                                        cmocka_unit_test(forward_has_no_staging),
-                                        cmocka_unit_test(parts_make_the_whole),
-                                        cmocka_unit_test(none_takes_what_one_cannot_run),
-                                        cmocka_unit_test(all_take_what_all_can_run),
-                                        cmocka_unit_test(what_fails_later_ends_the_run) };
+    TESTS(tests, what_was_written_is_stored_or_added, forward_has_no_staging, parts_make_the_whole,
+          none_takes_what_one_cannot_run, all_take_what_all_can_run, what_fails_later_ends_the_run);
     world_start(&argc, &argv);
     device = machine_memory_take(MACHINE_CUDA, DEVICE_BYTES);
     CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));

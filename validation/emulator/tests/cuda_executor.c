@@ -228,16 +228,8 @@ int main(int count, char **arguments)
 {
     if (count > 1) return fatal_run(failures, FAILURES, arguments[1]), 0;
     own_path = arguments[0];
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_device_is_named),
-        cmocka_unit_test(the_device_says_how_it_is),
-        cmocka_unit_test(connections_are_enough),
-        cmocka_unit_test(the_environment_is_looked_through),
-        cmocka_unit_test(nothing_runs_ahead_of_being_asked),
-        cmocka_unit_test(the_clock_counts_from_a_later_event),
-        cmocka_unit_test(the_clock_is_held_to_the_hosts),
-        cmocka_unit_test(large_blocks_go_up_and_down),
-        cmocka_unit_test(failures_are_named),
-    };
+    TESTS(tests, the_device_is_named, the_device_says_how_it_is, connections_are_enough,
+          the_environment_is_looked_through, nothing_runs_ahead_of_being_asked, the_clock_counts_from_a_later_event,
+          the_clock_is_held_to_the_hosts, large_blocks_go_up_and_down, failures_are_named);
     return cmocka_run_group_tests_name("cuda_executor", tests, NULL, NULL);
 }

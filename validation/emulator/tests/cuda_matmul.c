@@ -486,8 +486,6 @@ static void test_sources(void **state)
 int main(void)
 {
     algorithms_try_from(0.0, 0.0);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_exact), cmocka_unit_test(test_refused),
-                                        cmocka_unit_test(test_planted), cmocka_unit_test(test_list),
-                                        cmocka_unit_test(test_sources) };
+    TESTS(tests, test_exact, test_refused, test_planted, test_list, test_sources);
     return cmocka_run_group_tests_name("cuda_matmul", tests, NULL, NULL);
 }

@@ -318,12 +318,8 @@ static void play(const char *name)
 
 int main(int count, char **arguments)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(receives_ahead_hold_up_no_send),
-        cmocka_unit_test(communicators_are_kept_and_made_again),
-        cmocka_unit_test(communicators_have_their_blocks),
-        cmocka_unit_test(windows_are_written_by_engines),
-    };
+    TESTS(tests, receives_ahead_hold_up_no_send, communicators_are_kept_and_made_again, communicators_have_their_blocks,
+          windows_are_written_by_engines);
     int failures = 0;
     world_start(&count, &arguments);
     watch_limit(count == 3 ? strtod(arguments[2], NULL) : 30.0);

@@ -85,10 +85,5 @@ static void a_part_of_it_is_named_and_fails_again(void **state)
     remove(r.file);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(a_right_kernel_passes),
-                                        cmocka_unit_test(a_wrong_kernel_is_named_and_fails_again),
-                                        cmocka_unit_test(a_part_of_it_is_named_and_fails_again) };
-    return cmocka_run_group_tests(tests, enter_folder, leave_folder);
-}
+TEST_PROGRAM("shadow_machine", enter_folder, leave_folder, a_right_kernel_passes,
+             a_wrong_kernel_is_named_and_fails_again, a_part_of_it_is_named_and_fails_again)

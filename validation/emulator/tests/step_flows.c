@@ -96,9 +96,4 @@ static void launches_ask_nothing(void **state)
     machine_memory_give_back(MACHINE_CUDA, memory);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(launches_ask_nothing), cmocka_unit_test(steps_ask_nothing),
-                                        cmocka_unit_test(long_steps_ask_for_room) };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("step_flows", NULL, NULL, launches_ask_nothing, steps_ask_nothing, long_steps_ask_for_room)

@@ -164,16 +164,8 @@ static void version_1(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(published_vectors),
-        cmocka_unit_test(a_million_letters),
-        cmocka_unit_test(pieces_of_every_length),
-        cmocka_unit_test(finds_every_thing_and_no_other),
-        cmocka_unit_test(comes_as_zeros),
-        cmocka_unit_test(ends_the_run),
-        cmocka_unit_test(version_2),
-        cmocka_unit_test(version_1),
-    };
+    TESTS(tests, published_vectors, a_million_letters, pieces_of_every_length, finds_every_thing_and_no_other,
+          comes_as_zeros, ends_the_run, version_2, version_1);
     fail_install(jump, "base");
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

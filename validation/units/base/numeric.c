@@ -318,27 +318,8 @@ static void amaxes_are_ordered(void **state)
         assert_true(amax_bits(rising[i - 1]) < amax_bits(rising[i]));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(philox_known_answers),
-        cmocka_unit_test(fnv1a_known_answers),
-        cmocka_unit_test(normal_element_is_the_definition),
-        cmocka_unit_test(normal_numbers_have_their_moments),
-        cmocka_unit_test(mulhi_stays_below),
-        cmocka_unit_test(bf16_rounds_to_nearest_even),
-        cmocka_unit_test(bf16_widening_is_exact),
-        cmocka_unit_test(exp_is_accurate),
-        cmocka_unit_test(sigmoid_and_swiglu_are_accurate),
-        cmocka_unit_test(gelu_is_accurate),
-        cmocka_unit_test(adamw_is_the_rule),
-        cmocka_unit_test(codes_are_numbers),
-        cmocka_unit_test(every_bf16_number_is_rounded_to_nearest_even),
-        cmocka_unit_test(fp32_numbers_are_rounded_to_nearest_even),
-        cmocka_unit_test(ties_go_to_the_even_code),
-        cmocka_unit_test(scales_are_the_largest_that_fit),
-        cmocka_unit_test(scales_of_no_number),
-        cmocka_unit_test(amaxes_are_ordered),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("numeric", NULL, NULL, philox_known_answers, fnv1a_known_answers, normal_element_is_the_definition,
+             normal_numbers_have_their_moments, mulhi_stays_below, bf16_rounds_to_nearest_even, bf16_widening_is_exact,
+             exp_is_accurate, sigmoid_and_swiglu_are_accurate, gelu_is_accurate, adamw_is_the_rule, codes_are_numbers,
+             every_bf16_number_is_rounded_to_nearest_even, fp32_numbers_are_rounded_to_nearest_even,
+             ties_go_to_the_even_code, scales_are_the_largest_that_fit, scales_of_no_number, amaxes_are_ordered)

@@ -256,16 +256,6 @@ static void a_soak_has_the_steps_that_can_be_kept(void **state)
     result_close(&r);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_tolerance_is_the_border),
-        cmocka_unit_test(what_is_no_measurement_is_not_accepted),
-        cmocka_unit_test(a_reference_is_the_published_cell),
-        cmocka_unit_test(a_run_ends_by_its_cases),
-        cmocka_unit_test(repeats_must_agree),
-        cmocka_unit_test(a_soak_ends_by_the_clock),
-        cmocka_unit_test(a_soak_has_the_steps_that_can_be_kept),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("accept", NULL, NULL, the_tolerance_is_the_border, what_is_no_measurement_is_not_accepted,
+             a_reference_is_the_published_cell, a_run_ends_by_its_cases, repeats_must_agree, a_soak_ends_by_the_clock,
+             a_soak_has_the_steps_that_can_be_kept)

@@ -199,11 +199,4 @@ static void healthy_checks_pass(void **state)
     assert_true(passed);
 }
 
-int main(int argc, char **argv)
-{
-    world_start(&argc, &argv);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(healthy_checks_pass) };
-    int failed = cmocka_run_group_tests_name("calibration", tests, NULL, NULL);
-    world_stop();
-    return failed;
-}
+WORLD_PROGRAM("calibration", NULL, NULL, healthy_checks_pass)

@@ -82,11 +82,4 @@ static void skipped_gathering(void **state)
     assert_int_equal(found.unequal_rank, 1); /* the first rank that is compared with rank 0 */
 }
 
-int main(int argc, char **argv)
-{
-    static const struct CMUnitTest tests[] = { cmocka_unit_test(skipped_sums), cmocka_unit_test(skipped_gathering) };
-    world_start(&argc, &argv);
-    int failed = cmocka_run_group_tests_name("conservation", tests, NULL, NULL);
-    world_stop();
-    return failed;
-}
+WORLD_PROGRAM("conservation", NULL, NULL, skipped_sums, skipped_gathering)

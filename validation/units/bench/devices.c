@@ -157,18 +157,6 @@ static void groups_that_span_nodes_are_found(void **state)
     }
 }
 
-int main(int argc, char **argv)
-{
-    world_start(&argc, &argv);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_that_share_are_found),
-        cmocka_unit_test(a_survey_names_the_first_rank_that_lacks_one),
-        cmocka_unit_test(what_is_refused_depends_on_the_devices),
-        cmocka_unit_test(keys_reach_the_machine),
-        cmocka_unit_test(ranks_that_lie_alike_have_windows),
-        cmocka_unit_test(groups_that_span_nodes_are_found),
-    };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    world_stop();
-    return failed;
-}
+WORLD_PROGRAM("devices", NULL, NULL, ranks_that_share_are_found, a_survey_names_the_first_rank_that_lacks_one,
+              what_is_refused_depends_on_the_devices, keys_reach_the_machine, ranks_that_lie_alike_have_windows,
+              groups_that_span_nodes_are_found)

@@ -219,8 +219,7 @@ static void every_rank_does_what_the_dry_run_tells(void **state)
 
 int main(int count, char **arguments)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(every_rank_does_what_the_dry_run_tells),
-                                        cmocka_unit_test(one_rank_speaks_for_its_stage) };
+    TESTS(tests, every_rank_does_what_the_dry_run_tells, one_rank_speaks_for_its_stage);
     world_start(&count, &arguments);
     say_enable(false);
     int failures = cmocka_run_group_tests_name("dry_run", tests, NULL, NULL);

@@ -217,20 +217,7 @@ static void a_rank_is_named_where_bad_pairs_meet(void **state)
     free(star.list);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_ranks_name_nobody),
-        cmocka_unit_test(a_slow_rank_is_named_with_its_excess),
-        cmocka_unit_test(several_are_named),
-        cmocka_unit_test(stages_are_compared_with_their_like),
-        cmocka_unit_test(single_stages),
-        cmocka_unit_test(one_step_that_hung_names_nobody),
-        cmocka_unit_test(one_that_stops_often_is_named),
-        cmocka_unit_test(few_steps_say_nothing),
-        cmocka_unit_test(meets_everybody_once),
-        cmocka_unit_test(a_rank_is_named_where_bad_pairs_meet),
-        cmocka_unit_test(ranks_whose_threads_share_cores_are_not_judged),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("outliers", NULL, NULL, equal_ranks_name_nobody, a_slow_rank_is_named_with_its_excess, several_are_named,
+             stages_are_compared_with_their_like, single_stages, one_step_that_hung_names_nobody,
+             one_that_stops_often_is_named, few_steps_say_nothing, meets_everybody_once,
+             a_rank_is_named_where_bad_pairs_meet, ranks_whose_threads_share_cores_are_not_judged)

@@ -303,19 +303,11 @@ static void an_entry_may_take_several_writes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { TEST(three_runs_leave_three_records),
-                                        TEST(the_mode_is_kept),
-                                        TEST(a_signature_left_alone_keeps_its_name),
-                                        TEST(files_of_others_are_refused),
-                                        TEST(a_damaged_record_is_refused),
-                                        TEST(read_only_records_are_refused),
-                                        TEST(links_are_refused),
-                                        TEST(a_second_run_takes_another_name),
-                                        TEST(a_killed_runs_journal_is_kept),
-                                        TEST(a_foreign_journal_is_refused),
-                                        TEST(steps_come_in_order),
-                                        TEST(a_limit_on_file_size_is_said),
-                                        TEST(an_entry_may_take_several_writes) };
+    TESTS_WITH(tests, make_record_folder, remove_folder, three_runs_leave_three_records, the_mode_is_kept,
+               a_signature_left_alone_keeps_its_name, files_of_others_are_refused, a_damaged_record_is_refused,
+               read_only_records_are_refused, links_are_refused, a_second_run_takes_another_name,
+               a_killed_runs_journal_is_kept, a_foreign_journal_is_refused, steps_come_in_order,
+               a_limit_on_file_size_is_said, an_entry_may_take_several_writes);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

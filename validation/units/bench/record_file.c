@@ -313,13 +313,10 @@ static int write_for_script(const char *name)
 int main(int argc, char **argv)
 {
     if (argc > 2 && strcmp(argv[1], "--sample") == 0) return write_for_script(argv[2]);
-    const struct CMUnitTest tests[] = {
-        TEST(reads_back_what_was_added),     TEST(says_where_it_comes_from),
-        TEST(longer_texts_keep_their_bytes), TEST(every_dataset_is_guarded),
-        TEST(plots_without_a_script),        TEST(what_changes_before_a_commit_is_written),
-        TEST(every_field_is_written),        TEST(fp8_is_summed_over_steps),
-        TEST(none_writes_nothing),           TEST(places_that_cannot_be_written_are_refused),
-        TEST(a_read_only_folder_is_refused), TEST(opening_touches_no_existing_file)
-    };
+    TESTS_WITH(tests, make_record_folder, remove_folder, reads_back_what_was_added, says_where_it_comes_from,
+               longer_texts_keep_their_bytes, every_dataset_is_guarded, plots_without_a_script,
+               what_changes_before_a_commit_is_written, every_field_is_written, fp8_is_summed_over_steps,
+               none_writes_nothing, places_that_cannot_be_written_are_refused, a_read_only_folder_is_refused,
+               opening_touches_no_existing_file);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

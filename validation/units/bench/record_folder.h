@@ -12,7 +12,6 @@ static inline int make_record_folder(void **state)
     snprintf(path, sizeof path, "%s/sample.h5", folder);
     return status;
 }
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_record_folder, remove_folder)
 
 /* Returns the number of files in the folder, without journals. */
 static inline int files_in_folder(void)

@@ -92,15 +92,5 @@ static void parts_are_added(void **state)
     free(own);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sequences_are_those_of_the_data_rank),
-        cmocka_unit_test(every_sequence_once),
-        cmocka_unit_test(parts_are_added),
-    };
-    world_start(&argc, &argv);
-    int failures = cmocka_run_group_tests_name("reference_losses", tests, NULL, NULL);
-    world_stop();
-    return failures;
-}
+WORLD_PROGRAM("reference_losses", NULL, NULL, sequences_are_those_of_the_data_rank, every_sequence_once,
+              parts_are_added)

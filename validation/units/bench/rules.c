@@ -338,13 +338,9 @@ static int write_record(const char *path)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(each_rule_that_is_broken_is_told),
-                                        cmocka_unit_test(a_soak_has_the_steps_that_it_came_to),
-                                        cmocka_unit_test(steps_are_summarized),
-                                        cmocka_unit_test(slow_steps_count_and_are_named),
-                                        cmocka_unit_test(what_is_comparable),
-                                        cmocka_unit_test(idle_ranks_are_asked_for_by_a_layout),
-                                        cmocka_unit_test(peaks_come_from_the_deck_where_none_is_known) };
+    TESTS(tests, each_rule_that_is_broken_is_told, a_soak_has_the_steps_that_it_came_to, steps_are_summarized,
+          slow_steps_count_and_are_named, what_is_comparable, idle_ranks_are_asked_for_by_a_layout,
+          peaks_come_from_the_deck_where_none_is_known);
     if (argc > 2 && strcmp(argv[1], "--record") == 0) return write_record(argv[2]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

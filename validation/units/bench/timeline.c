@@ -424,19 +424,7 @@ static void who_waits_for_whom_is_said(void **state)
     assert_non_null(strstr(why, "waits for its peers"));
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(bubbles_are_those_of_the_formulas),
-                                        cmocka_unit_test(a_removed_wait_shortens_the_step),
-                                        cmocka_unit_test(every_operation_of_a_step_runs_once),
-                                        cmocka_unit_test(a_hostile_order_changes_nothing),
-                                        cmocka_unit_test(the_last_one_begins_a_transfer),
-                                        cmocka_unit_test(a_hosts_transfer_takes_its_thread),
-                                        cmocka_unit_test(a_resident_block_doubles_a_product_that_fills_the_device),
-                                        cmocka_unit_test(what_ends_at_one_time_is_free_at_that_time),
-                                        cmocka_unit_test(who_waits_for_whom_is_said) };
-    world_start(&argc, &argv);
-    int failed = cmocka_run_group_tests_name("timeline", tests, NULL, NULL);
-    world_stop();
-    return failed;
-}
+WORLD_PROGRAM("timeline", NULL, NULL, bubbles_are_those_of_the_formulas, a_removed_wait_shortens_the_step,
+              every_operation_of_a_step_runs_once, a_hostile_order_changes_nothing, the_last_one_begins_a_transfer,
+              a_hosts_transfer_takes_its_thread, a_resident_block_doubles_a_product_that_fills_the_device,
+              what_ends_at_one_time_is_free_at_that_time, who_waits_for_whom_is_said)

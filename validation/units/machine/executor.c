@@ -464,23 +464,11 @@ int main(int count, char **arguments)
 {
     if (count > 1) return fatal_run(failures, FAILURES, arguments[1]), 0;
     own_path = arguments[0];
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mark_sync_waits_for_the_mark),
-        cmocka_unit_test(marks_of_nothing_are_done),
-        cmocka_unit_test(queues_wait_for_each_other),
-        cmocka_unit_test(an_idle_queue_may_wait_for_much),
-        cmocka_unit_test(an_early_wait_keeps_what_it_followed),
-        cmocka_unit_test(a_full_ring_waits_for_what_came_before),
-        cmocka_unit_test(times_are_those_of_the_clock),
-        cmocka_unit_test(old_marks_have_their_times_for_long),
-        cmocka_unit_test(spans_and_seconds_are_kept),
-        cmocka_unit_test(ordered_programs_give_the_same_in_every_order),
-        cmocka_unit_test(unordered_programs_show),
-        cmocka_unit_test(hostile_order_is_a_function_of_seed_and_rank),
-        cmocka_unit_test(failures_are_named),
-        cmocka_unit_test(writes_are_poisoned),
-        cmocka_unit_test(scratch_is_poisoned),
-        cmocka_unit_test(uploads_come_after_what_was_submitted),
-    };
+    TESTS(tests, mark_sync_waits_for_the_mark, marks_of_nothing_are_done, queues_wait_for_each_other,
+          an_idle_queue_may_wait_for_much, an_early_wait_keeps_what_it_followed, a_full_ring_waits_for_what_came_before,
+          times_are_those_of_the_clock, old_marks_have_their_times_for_long, spans_and_seconds_are_kept,
+          ordered_programs_give_the_same_in_every_order, unordered_programs_show,
+          hostile_order_is_a_function_of_seed_and_rank, failures_are_named, writes_are_poisoned, scratch_is_poisoned,
+          uploads_come_after_what_was_submitted);
     return cmocka_run_group_tests_name("executor", tests, NULL, NULL);
 }

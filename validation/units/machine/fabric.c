@@ -408,17 +408,9 @@ static void many_transfers(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_gather_is_exact),
-        cmocka_unit_test(reduce_scatter_is_exact),
-        cmocka_unit_test(all_to_all_is_exact),
-        cmocka_unit_test(all_reduce_is_exact),
-        cmocka_unit_test(a_group_of_one_needs_no_communicator),
-        cmocka_unit_test(sums_are_made_in_rank_order_and_rounded_once),
-        cmocka_unit_test(exchange_is_exact),
-        cmocka_unit_test(exchange_of_all_with_all),
-        cmocka_unit_test(many_transfers),
-    };
+    TESTS(tests, all_gather_is_exact, reduce_scatter_is_exact, all_to_all_is_exact, all_reduce_is_exact,
+          a_group_of_one_needs_no_communicator, sums_are_made_in_rank_order_and_rounded_once, exchange_is_exact,
+          exchange_of_all_with_all, many_transfers);
     world_start(&argc, &argv);
     watch_limit(WATCH_SECONDS);
     size_t alone = 5,

@@ -13,6 +13,7 @@ static bool briefly;
  * group has all ranks. */
 static int open_groups(void **state)
 {
+    watch_limit(WATCH_SECONDS);
     int ranks = world_ranks(), rank = world_rank(), block = ranks % 2 ? ranks : ranks > 2 ? ranks / 2 : 1;
     briefly = test_is_brief_emulation();
     group_open(&group_of[0], "all", 0, 1, ranks);
@@ -193,17 +194,5 @@ static void ranks_come_late(void **state)
     floor_close(&f);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_submitted_order),
-        cmocka_unit_test(in_hostile_order),
-        cmocka_unit_test(some_ranks_in_hostile_order),
-        cmocka_unit_test(ranks_come_late),
-    };
-    world_start(&argc, &argv);
-    watch_limit(WATCH_SECONDS);
-    int failures = cmocka_run_group_tests_name("fabric_queues", tests, open_groups, close_groups);
-    world_stop();
-    return failures;
-}
+WORLD_PROGRAM("fabric_queues", open_groups, close_groups, in_submitted_order, in_hostile_order,
+              some_ranks_in_hostile_order, ranks_come_late)

@@ -40,10 +40,7 @@ static void a_pause_in_which_nobody_waits_is_no_stall(void **state)
 
 int main(int count, char **arguments)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_slow_rank_that_completes_operations_is_waited_for),
-        cmocka_unit_test(a_pause_in_which_nobody_waits_is_no_stall),
-    };
+    TESTS(tests, a_slow_rank_that_completes_operations_is_waited_for, a_pause_in_which_nobody_waits_is_no_stall);
     world_start(&count, &arguments);
     watch_limit(LIMIT);
     group_of_all(&all);

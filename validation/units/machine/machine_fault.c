@@ -220,17 +220,6 @@ static void a_deck_names_what_a_step_submits(void **state)
     assert_null(operation_names[OP_INITIALIZE]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_kind_does_what_it_says),
-        cmocka_unit_test(what_is_not_there_is_not_struck),
-        cmocka_unit_test(executions_are_counted_within_a_step),
-        cmocka_unit_test(flip_inverts_one_bit_of_one_element),
-        cmocka_unit_test(every_format_is_struck),
-        cmocka_unit_test(unwait_leaves_out_the_wait),
-        cmocka_unit_test(struck_operations_keep_their_place),
-        cmocka_unit_test(a_deck_names_what_a_step_submits),
-    };
-    return cmocka_run_group_tests_name("machine_fault", tests, NULL, NULL);
-}
+TEST_PROGRAM("machine_fault", NULL, NULL, each_kind_does_what_it_says, what_is_not_there_is_not_struck,
+             executions_are_counted_within_a_step, flip_inverts_one_bit_of_one_element, every_format_is_struck,
+             unwait_leaves_out_the_wait, struck_operations_keep_their_place, a_deck_names_what_a_step_submits)

@@ -31,6 +31,7 @@ enum { TRANSFERS = sizeof program / sizeof *program };
 
 static int open_groups(void **state)
 {
+    watch_limit(WATCH_SECONDS);
     int ranks = world_ranks(), rank = world_rank(), block = ranks % 2 ? ranks : ranks > 2 ? ranks / 2 : 1;
     group_open(&groups[ALL], "all", 0, 1, ranks);
     group_open(&groups[BLOCKS], "block", rank / block * block, 1, block);
@@ -258,16 +259,5 @@ static void reduce_scatter_is_struck(void **state) { strike_all(OP_REDUCE_SCATTE
 static void all_to_all_is_struck(void **state) { strike_all(OP_ALL_TO_ALL, 1, 30); }
 static void exchange_is_struck(void **state) { strike_all(OP_EXCHANGE, 8, 30); }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_reduce_is_struck), cmocka_unit_test(large_all_reduce_is_struck),
-        cmocka_unit_test(all_gather_is_struck), cmocka_unit_test(reduce_scatter_is_struck),
-        cmocka_unit_test(all_to_all_is_struck), cmocka_unit_test(exchange_is_struck),
-    };
-    world_start(&argc, &argv);
-    watch_limit(WATCH_SECONDS);
-    int failures = cmocka_run_group_tests_name("strike_ranks", tests, open_groups, close_groups);
-    world_stop();
-    return failures;
-}
+WORLD_PROGRAM("strike_ranks", open_groups, close_groups, all_reduce_is_struck, large_all_reduce_is_struck,
+              all_gather_is_struck, reduce_scatter_is_struck, all_to_all_is_struck, exchange_is_struck)

@@ -155,15 +155,5 @@ static void a_driver_may_hang(void **state)
     assert_string_equal(all.lost, "rank 0, whose samples were lost");
 }
 
-int main(int argc, char **argv)
-{
-    world_start(&argc, &argv);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_told),   cmocka_unit_test(cores_are_counted),
-        cmocka_unit_test(energy_is_added),   cmocka_unit_test(counters_begin_with_the_window),
-        cmocka_unit_test(memory_is_bounded), cmocka_unit_test(a_driver_may_hang),
-    };
-    int failed = cmocka_run_group_tests(tests, make_folder, remove_folder);
-    world_stop();
-    return failed;
-}
+WORLD_PROGRAM("sampler", make_folder, remove_folder, nothing_is_told, cores_are_counted, energy_is_added,
+              counters_begin_with_the_window, memory_is_bounded, a_driver_may_hang)

@@ -258,14 +258,9 @@ static void what_is_not_as_written_is_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(right_ones_pass),
-                                        cmocka_unit_test(wrong_results_are_named),
-                                        cmocka_unit_test(who_cannot_write_says_why),
-                                        cmocka_unit_test(corrections_may_be_as_far_as_pow),
-                                        cmocka_unit_test(common_keys_widen_dq),
-                                        cmocka_unit_test(what_chooses_the_kernel_is_kept),
-                                        cmocka_unit_test(an_operation_of_a_gpu_needs_one),
-                                        cmocka_unit_test(what_is_not_as_written_is_refused) };
+    TESTS(tests, right_ones_pass, wrong_results_are_named, who_cannot_write_says_why, corrections_may_be_as_far_as_pow,
+          common_keys_widen_dq, what_chooses_the_kernel_is_kept, an_operation_of_a_gpu_needs_one,
+          what_is_not_as_written_is_refused);
     float *value = (float *)ground;
     for (int i = 0; i < MEMORY / 4; i++) value[i] = 0.25f + 0.01f * (float)(i % 50);
     say_enable(false);

@@ -363,15 +363,8 @@ static void parts_of_codes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(every_name_of_a_step_is_shadowed),
-                                        cmocka_unit_test(any_layer_may_be_taken),
-                                        cmocka_unit_test(what_is_too_large_is_left_out),
-                                        cmocka_unit_test(parts_of_rows),
-                                        cmocka_unit_test(parts_of_heads),
-                                        cmocka_unit_test(parts_of_sums),
-                                        cmocka_unit_test(parts_of_ends),
-                                        cmocka_unit_test(parts_of_elements),
-                                        cmocka_unit_test(parts_of_codes) };
+    TESTS(tests, every_name_of_a_step_is_shadowed, any_layer_may_be_taken, what_is_too_large_is_left_out, parts_of_rows,
+          parts_of_heads, parts_of_sums, parts_of_ends, parts_of_elements, parts_of_codes);
     ground = aligned_alloc(256, MEMORY);
     memset(ground, 0, MEMORY);
     /* All but the first take the host in any case. */

@@ -55,8 +55,7 @@ static void a_living_rank_keeps_its_slot(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(an_event_is_read_whole),
-                                        cmocka_unit_test(a_living_rank_keeps_its_slot) };
+    TESTS(tests, an_event_is_read_whole, a_living_rank_keeps_its_slot);
     if (!(b = board_private()) || !board_claim(b, 0, 3)) return 1;
     return cmocka_run_group_tests_name("stall_threads", tests, NULL, NULL);
 }

@@ -199,13 +199,6 @@ static void sent_bytes_are_those_of_a_ring(void **state)
     machine_close(m);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_are_equal_on_every_machine), cmocka_unit_test(seconds_are_those_of_execution),
-        cmocka_unit_test(seconds_are_kept_by_step),          cmocka_unit_test(the_largest_group_of_an_axis_counts),
-        cmocka_unit_test(a_full_ring_is_no_dispatch),        cmocka_unit_test(paper_takes_no_time),
-        cmocka_unit_test(sent_bytes_are_those_of_a_ring),
-    };
-    return cmocka_run_group_tests_name("tally", tests, NULL, NULL);
-}
+TEST_PROGRAM("tally", NULL, NULL, counts_are_equal_on_every_machine, seconds_are_those_of_execution,
+             seconds_are_kept_by_step, the_largest_group_of_an_axis_counts, a_full_ring_is_no_dispatch,
+             paper_takes_no_time, sent_bytes_are_those_of_a_ring)

@@ -297,12 +297,4 @@ static void zigzag_covers(void **state)
     }
 }
 
-int main(int argc, char **argv)
-{
-    world_start(&argc, &argv);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(zigzag_covers), cmocka_unit_test(fp32), cmocka_unit_test(bf16),
-                                        cmocka_unit_test(bf16_narrow) };
-    int failed = cmocka_run_group_tests_name("context", tests, NULL, NULL);
-    world_stop();
-    return failed;
-}
+WORLD_PROGRAM("context", NULL, NULL, zigzag_covers, fp32, bf16, bf16_narrow)

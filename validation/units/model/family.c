@@ -147,11 +147,5 @@ static void tables_are_sound(void **state)
     check_family(&grok);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(llama_runs_again_and_keeps),
-                                        cmocka_unit_test(nemotron_runs_again_and_keeps),
-                                        cmocka_unit_test(llama_and_grok_keep_codes),
-                                        cmocka_unit_test(tables_are_sound) };
-    return cmocka_run_group_tests_name("family", tests, NULL, NULL);
-}
+TEST_PROGRAM("family", NULL, NULL, llama_runs_again_and_keeps, nemotron_runs_again_and_keeps, llama_and_grok_keep_codes,
+             tables_are_sound)

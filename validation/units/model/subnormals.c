@@ -86,12 +86,4 @@ static void exact_gradients_are_subnormal(void **state)
     }
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(products_meet_no_subnormal_numbers),
-                                        cmocka_unit_test(exact_gradients_are_subnormal) };
-    world_start(&argc, &argv);
-    int failed = cmocka_run_group_tests_name("subnormals", tests, NULL, NULL);
-    world_stop();
-    return failed;
-}
+WORLD_PROGRAM("subnormals", NULL, NULL, products_meet_no_subnormal_numbers, exact_gradients_are_subnormal)

@@ -15,6 +15,7 @@ static mesh_layout pipeline_of(int stages, int chunks)
 
 static int open_meshes(void **state)
 {
+    watch_limit(WATCH_SECONDS);
     mesh_layout with_chunks = pipeline_of(world_ranks(), 2), without = pipeline_of(world_ranks(), 1);
     mesh_open(&ring, &with_chunks, world_rank(), mesh_on(tested_machine()));
     mesh_open(&line, &without, world_rank(), mesh_on(tested_machine()));
@@ -142,12 +143,4 @@ static void many_transfers(void **state)
     floor_close(&f);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(between_neighbours), cmocka_unit_test(many_transfers) };
-    world_start(&argc, &argv);
-    watch_limit(WATCH_SECONDS);
-    int failures = cmocka_run_group_tests_name("fabric_links", tests, open_meshes, close_meshes);
-    world_stop();
-    return failures;
-}
+WORLD_PROGRAM("fabric_links", open_meshes, close_meshes, between_neighbours, many_transfers)

@@ -122,13 +122,5 @@ static void restart_numbers_from_the_first(void **state)
     for (int i = 0; i < AXES + 3 + LINKS; i++) assert_true(all[i]->sequence == 0 && all[i]->step == 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(members_are_computed),
-        cmocka_unit_test(links_join_neighbours),
-        cmocka_unit_test(links_are_told_apart),
-        cmocka_unit_test(restart_numbers_from_the_first),
-    };
-    return cmocka_run_group_tests_name("mesh", tests, NULL, NULL);
-}
+TEST_PROGRAM("mesh", NULL, NULL, members_are_computed, links_join_neighbours, links_are_told_apart,
+             restart_numbers_from_the_first)

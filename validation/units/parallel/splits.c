@@ -128,13 +128,7 @@ static void shared_groups_are_told_apart(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(colors_and_keys),
-        cmocka_unit_test(kept_and_shared),
-        cmocka_unit_test(places_are_taken_over),
-        cmocka_unit_test(meshes_share),
-        cmocka_unit_test(shared_groups_are_told_apart),
-    };
+    TESTS(tests, colors_and_keys, kept_and_shared, places_are_taken_over, meshes_share, shared_groups_are_told_apart);
     world_start(&argc, &argv);
     watch_limit(30.0);
     int failures = cmocka_run_group_tests_name("splits", tests, NULL, NULL);

@@ -322,20 +322,6 @@ static void ceilings(void **state)
     assert_true(isnan(mixed_ceiling(2.0, 1.0, 0.0, 312e12)));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_the_cells),
-        cmocka_unit_test(rows_add_up),
-        cmocka_unit_test(printed_figures_follow),
-        cmocka_unit_test(the_row_is_the_next_smaller),
-        cmocka_unit_test(a_device_has_its_own_rows),
-        cmocka_unit_test(workloads_are_found),
-        cmocka_unit_test(formula_values),
-        cmocka_unit_test(model_formula_is_comparable),
-        cmocka_unit_test(bench_step),
-        cmocka_unit_test(peaks),
-        cmocka_unit_test(ceilings),
-    };
-    return cmocka_run_group_tests(tests, read_table, NULL);
-}
+TEST_PROGRAM("catalogue", read_table, NULL, rows_are_the_cells, rows_add_up, printed_figures_follow,
+             the_row_is_the_next_smaller, a_device_has_its_own_rows, workloads_are_found, formula_values,
+             model_formula_is_comparable, bench_step, peaks, ceilings)

@@ -399,22 +399,10 @@ int main(void)
 {
     static row rows[MOST_DECKS];
     static struct CMUnitTest tests[MOST_DECKS + 20];
-    const struct CMUnitTest valid[] = {
-        cmocka_unit_test(reads_titles_and_sections),
-        cmocka_unit_test(record_holds_for_all_wherever_it_stands),
-        cmocka_unit_test(knows_its_defaults),
-        cmocka_unit_test(reads_every_kind_of_value),
-        cmocka_unit_test(sweeps_in_table_order),
-        cmocka_unit_test(takes_a_thousand_cases),
-        cmocka_unit_test(fp8_keys_count_as_used_if_some_case_is_fp8),
-        cmocka_unit_test(a_word_is_a_seed),
-        cmocka_unit_test(reads_any_line_end_and_utf8),
-        cmocka_unit_test(echo_reads_back),
-        cmocka_unit_test(keys_are_found),
-        cmocka_unit_test(measures_distance),
-        cmocka_unit_test(reference_decks_are_the_cells),
-        cmocka_unit_test(shipped_decks_are_read),
-    };
+    TESTS(valid, reads_titles_and_sections, record_holds_for_all_wherever_it_stands, knows_its_defaults,
+          reads_every_kind_of_value, sweeps_in_table_order, takes_a_thousand_cases,
+          fp8_keys_count_as_used_if_some_case_is_fp8, a_word_is_a_seed, reads_any_line_end_and_utf8, echo_reads_back,
+          keys_are_found, measures_distance, reference_decks_are_the_cells, shipped_decks_are_read);
     int count = read_table(rows);
     size_t others = sizeof valid / sizeof *valid;
     if (count < 80) return printf("Bail out! fewer than 80 decks in validation/decks/refused.list\n"), 1;

@@ -282,19 +282,7 @@ static void the_deck_wins(void **state)
                         "0 SMs left free by transfer_sms; copy engines move tensor/expert, context");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(every_layer_is_held_once),
-                                        cmocka_unit_test(one_stage_holds_all),
-                                        cmocka_unit_test(llama_405b_counts_its_ends),
-                                        cmocka_unit_test(chunks_without_layers),
-                                        cmocka_unit_test(llama_70b_counts_layers_alone),
-                                        cmocka_unit_test(the_rule_of_recipes),
-                                        cmocka_unit_test(ends_of_a_pipeline_have_two_links),
-                                        cmocka_unit_test(the_deck_wins),
-                                        cmocka_unit_test(states_by_hand),
-                                        cmocka_unit_test(masters_by_hand),
-                                        cmocka_unit_test(gradients_by_hand),
-                                        cmocka_unit_test(owned_once) };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("rank_share", NULL, NULL, every_layer_is_held_once, one_stage_holds_all, llama_405b_counts_its_ends,
+             chunks_without_layers, llama_70b_counts_layers_alone, the_rule_of_recipes,
+             ends_of_a_pipeline_have_two_links, the_deck_wins, states_by_hand, masters_by_hand, gradients_by_hand,
+             owned_once)

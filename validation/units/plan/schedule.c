@@ -327,23 +327,8 @@ static void pictures(void **state)
         "  stage 3     ...aaaabbbbcCCcCCcCCcCCaBBaBBaBBaB ... CCcCCcCCcCCBBBBBBBBAAAAAAAA......   5.9 %     9\n");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_stage_is_one_by_one),
-        cmocka_unit_test(prints_the_textbook),
-        cmocka_unit_test(deferred_weights_drain),
-        cmocka_unit_test(every_schedule_takes_its_time),
-        cmocka_unit_test(every_schedule_keeps_its_memory),
-        cmocka_unit_test(fewer_and_odd_microbatches),
-        cmocka_unit_test(a_drain_costs_what_it_costs),
-        cmocka_unit_test(a_spoiled_list_is_refused),
-        cmocka_unit_test(a_spoiled_drain_is_refused),
-        cmocka_unit_test(a_link_carries_what_is_expected),
-        cmocka_unit_test(a_deadlock_names_who_waits),
-        cmocka_unit_test(a_full_buffer_is_a_deadlock),
-        cmocka_unit_test(every_action_counts),
-        cmocka_unit_test(pictures),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM("schedule", NULL, NULL, one_stage_is_one_by_one, prints_the_textbook, deferred_weights_drain,
+             every_schedule_takes_its_time, every_schedule_keeps_its_memory, fewer_and_odd_microbatches,
+             a_drain_costs_what_it_costs, a_spoiled_list_is_refused, a_spoiled_drain_is_refused,
+             a_link_carries_what_is_expected, a_deadlock_names_who_waits, a_full_buffer_is_a_deadlock,
+             every_action_counts, pictures)

@@ -453,22 +453,12 @@ static void fp8_runs_on_gpus_that_multiply_it(void **state)
 int main(void)
 {
     enum { ROWS = sizeof rows / sizeof rows[0] };
-    const struct CMUnitTest others[] = { cmocka_unit_test(small_has_ten_million_parameters),
-                                         cmocka_unit_test(full_is_the_recipe),
-                                         cmocka_unit_test(llama2_follows_its_recipe),
-                                         cmocka_unit_test(check_shape_follows_the_family),
-                                         cmocka_unit_test(learning_rate_replaces_the_largest),
-                                         cmocka_unit_test(vocabulary_is_padded_to_the_tensor_ranks),
-                                         cmocka_unit_test(shape_keys_override_any_size),
-                                         cmocka_unit_test(check_shape_follows_the_mesh),
-                                         cmocka_unit_test(check_shape_follows_its_keys),
-                                         cmocka_unit_test(strips_divide_the_positions),
-                                         cmocka_unit_test(check_layers_follow_the_pipeline),
-                                         cmocka_unit_test(refuses_what_contradicts_in_a_dry_run),
-                                         cmocka_unit_test(cuda_runs_where_it_can),
-                                         cmocka_unit_test(else_auto_takes_the_host_and_says_why),
-                                         cmocka_unit_test(shared_devices_are_asked_for),
-                                         cmocka_unit_test(fp8_runs_on_gpus_that_multiply_it) };
+    TESTS(others, small_has_ten_million_parameters, full_is_the_recipe, llama2_follows_its_recipe,
+          check_shape_follows_the_family, learning_rate_replaces_the_largest, vocabulary_is_padded_to_the_tensor_ranks,
+          shape_keys_override_any_size, check_shape_follows_the_mesh, check_shape_follows_its_keys,
+          strips_divide_the_positions, check_layers_follow_the_pipeline, refuses_what_contradicts_in_a_dry_run,
+          cuda_runs_where_it_can, else_auto_takes_the_host_and_says_why, shared_devices_are_asked_for,
+          fp8_runs_on_gpus_that_multiply_it);
     enum { OTHERS = sizeof others / sizeof others[0] };
     struct CMUnitTest tests[OTHERS + ROWS];
     memcpy(tests, others, sizeof others);

@@ -176,11 +176,4 @@ static void drawn_pairs(void **state)
         }
 }
 
-int main(int argc, char **argv)
-{
-    world_start(&argc, &argv);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(drawn_pairs) };
-    int failed = cmocka_run_group_tests_name("checkpoint", tests, NULL, NULL);
-    world_stop();
-    return failed;
-}
+WORLD_PROGRAM("checkpoint", NULL, NULL, drawn_pairs)

@@ -70,8 +70,4 @@ static void conversions_of_a_layer(void **state)
     assert_true(fp8.transpose == 0.0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(conversions_of_a_layer) };
-    return cmocka_run_group_tests_name("fp8_bytes", tests, NULL, NULL);
-}
+TEST_PROGRAM("fp8_bytes", NULL, NULL, conversions_of_a_layer)

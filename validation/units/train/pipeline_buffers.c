@@ -73,8 +73,4 @@ static void middle_stage(void **state)
     exactly(gradients, MICROBATCHES - GRADIENT_BUFFERS, GRADIENT_BUFFERS);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(first_stage), cmocka_unit_test(middle_stage) };
-    return cmocka_run_group_tests_name("pipeline_buffers", tests, NULL, NULL);
-}
+TEST_PROGRAM("pipeline_buffers", NULL, NULL, first_stage, middle_stage)

@@ -312,6 +312,6 @@ static void encodes_what_is_rotated(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest encoders[] = { cmocka_unit_test(encodes), cmocka_unit_test(encodes_what_is_rotated) };
+    TESTS(encoders, encodes, encodes_what_is_rotated);
     return check_rows(argc, argv, "operations", list, ROWS, encoders, 2);
 }

@@ -222,14 +222,11 @@ static inline void pass_close(pass *p, preparation *noted)
 #define RUN_OP(...) RUN(q_, submit_op(q_, __VA_ARGS__))
 static inline void submit_op(queue *q, op o) { submit(q, op_kind_name(o.kind), o); }
 
-/* TEST_PROGRAM(name, beside, tests...): the program's main. beside: beside_host of all tests. */
-#define TEST_PROGRAM(name, beside, ...)                                                                                \
-    int main(int argc, char **argv)                                                                                    \
+/* OPERATIONS_PROGRAM(name, beside, functions...): the program's main. beside: beside_host of all tests. */
+#define OPERATIONS_PROGRAM(name, beside, ...)                                                                          \
+    static int set_beside(void **state)                                                                                \
     {                                                                                                                  \
-        const struct CMUnitTest tests[] = { __VA_ARGS__ };                                                             \
-        world_start(&argc, &argv);                                                                                     \
         beside_host = beside;                                                                                          \
-        int failed = cmocka_run_group_tests_name(name, tests, NULL, NULL);                                             \
-        world_stop();                                                                                                  \
-        return failed;                                                                                                 \
-    }
+        return 0;                                                                                                      \
+    }                                                                                                                  \
+    WORLD_PROGRAM(name, set_beside, NULL, __VA_ARGS__)

@@ -219,6 +219,6 @@ static void groups(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest more[] = { cmocka_unit_test(probabilities_at_most_one), cmocka_unit_test(groups) };
+    TESTS(more, probabilities_at_most_one, groups);
     return check_rows(argc, argv, "operations_attention", list, ROWS, more, 2);
 }

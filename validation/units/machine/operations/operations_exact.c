@@ -379,8 +379,5 @@ static void tokens_ramp(void **state)
     release();
 }
 
-TEST_PROGRAM("operations_exact", true, cmocka_unit_test(squares), cmocka_unit_test(squares_tie),
-             cmocka_unit_test(squares_flag), cmocka_unit_test(digests), cmocka_unit_test(signed_sums),
-             cmocka_unit_test(clips), cmocka_unit_test(learning_rates), cmocka_unit_test(learning_rate_corners),
-             cmocka_unit_test(adamw_updates), cmocka_unit_test(first_weights), cmocka_unit_test(tokens_uniform),
-             cmocka_unit_test(tokens_ramp))
+OPERATIONS_PROGRAM("operations_exact", true, squares, squares_tie, squares_flag, digests, signed_sums, clips,
+                   learning_rates, learning_rate_corners, adamw_updates, first_weights, tokens_uniform, tokens_ramp)

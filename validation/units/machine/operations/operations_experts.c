@@ -333,4 +333,4 @@ static void rows_move(void **state)
             }
 }
 
-TEST_PROGRAM("operations_experts", false, cmocka_unit_test(routes), cmocka_unit_test(rows_move))
+OPERATIONS_PROGRAM("operations_experts", false, routes, rows_move)

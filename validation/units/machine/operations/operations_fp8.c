@@ -271,7 +271,6 @@ static void a_weight_in_place_has_an_amax(void **state)
     }
 }
 
-TEST_PROGRAM("operations_fp8", false, cmocka_unit_test(quantizes_in_parts), cmocka_unit_test(quantizes_every_shape),
-             cmocka_unit_test(quantizes_with_any_scale), cmocka_unit_test(transposes),
-             cmocka_unit_test(scales_follow_the_history), cmocka_unit_test(scales_follow_an_amax),
-             cmocka_unit_test(weights_become_codes), cmocka_unit_test(a_weight_in_place_has_an_amax))
+OPERATIONS_PROGRAM("operations_fp8", false, quantizes_in_parts, quantizes_every_shape, quantizes_with_any_scale,
+                   transposes, scales_follow_the_history, scales_follow_an_amax, weights_become_codes,
+                   a_weight_in_place_has_an_amax)

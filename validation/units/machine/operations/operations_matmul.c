@@ -396,7 +396,5 @@ static void whole_products_are_judged(void **state)
     assert_true(isinf(judged(&j, 1)));
 }
 
-TEST_PROGRAM("operations_matmul", false, cmocka_unit_test(products), cmocka_unit_test(products_of_groups),
-             cmocka_unit_test(products_of_codes), cmocka_unit_test(fused_slices), cmocka_unit_test(exact_inputs),
-             cmocka_unit_test(rounded_once), cmocka_unit_test(no_number_stays), cmocka_unit_test(buffers_stay),
-             cmocka_unit_test(whole_products_are_judged))
+OPERATIONS_PROGRAM("operations_matmul", false, products, products_of_groups, products_of_codes, fused_slices,
+                   exact_inputs, rounded_once, no_number_stays, buffers_stay, whole_products_are_judged)

@@ -263,6 +263,5 @@ static void loss_not_a_number(void **state)
     release();
 }
 
-TEST_PROGRAM("operations_moves", true, cmocka_unit_test(copies), cmocka_unit_test(roundings), cmocka_unit_test(sums),
-             cmocka_unit_test(fills), cmocka_unit_test(faults), cmocka_unit_test(losses),
-             cmocka_unit_test(tiny_gradients_are_zero), cmocka_unit_test(loss_not_a_number))
+OPERATIONS_PROGRAM("operations_moves", true, copies, roundings, sums, fills, faults, losses, tiny_gradients_are_zero,
+                   loss_not_a_number)
