@@ -4,7 +4,6 @@
 #include <boost/context/detail/fcontext.hpp>
 #include <sanitizer/common_interface_defs.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 namespace emulator
 {

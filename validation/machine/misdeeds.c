@@ -6,7 +6,6 @@
  * RANK: on that rank, from gather on. */
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <math.h>
 #include <mpi.h>
 #include <signal.h>
 #include <stdarg.h>

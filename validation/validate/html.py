@@ -17,8 +17,7 @@ matplotlib.rcParams.update({
     "axes.spines.right": False, "image.interpolation": "none",
 })
 # The colours of Okabe and Ito, which colour-blind readers can distinguish.
-BLUE, SKY, ORANGE, GREEN, RED, GREY, DARK = (
-    "#0072b2", "#56b4e9", "#e69f00", "#009e73", "#d55e00", "#8a8f98", "#1a1d21")
+BLUE, SKY, ORANGE, GREEN, RED, DARK = "#0072b2", "#56b4e9", "#e69f00", "#009e73", "#d55e00", "#1a1d21"
 FOLDER = os.path.join(os.path.dirname(os.path.realpath(__file__)), "templates")
 NARROW = "\u202f"
 

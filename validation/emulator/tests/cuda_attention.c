@@ -8,7 +8,6 @@
 #include "machine/cuda/attention/attention_staging.h"
 #include "machine/cuda/kernels/compute.h"
 #include "machine/op/kernels.h"
-#include "machine/queue/machine.h"
 #include "machine/world.h"
 #include "units/tests.h"
 

@@ -8,7 +8,6 @@
 #include "machine/cuda/products/algorithms.h"
 #include "machine/cuda/products/matmul.h"
 #include "machine/cuda/products/product.h"
-#include "machine/op/args.h"
 #include "units/tests.h"
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,9 +1,7 @@
 /* The fabric of GPUs with the emulated NCCL: concurrent transfers run concurrently, communicators are made, kept and
  * remade. With arguments, for validation/machine/nccl.t, failures: nccl_ranks SCENE STALL_SECONDS. In scenes with
  * mistakes, the last rank makes them. */
-#include "machine/cuda/device/call.h"
 #include "machine/cuda/transfers/communicators.h"
-#include "machine/cuda/transfers/fabric.h"
 #include "machine/cuda/transfers/windows.h"
 #include "machine/watch/watch.h"
 #include "units/machine/fabric_ranks.h"

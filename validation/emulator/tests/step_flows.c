@@ -2,7 +2,6 @@
  * end the run), and no memory is allocated. As long as queues have space, nothing is even queried. */
 #include "base/fail.h"
 #include "emulator.h"
-#include "machine/world.h"
 #include "plan/deck/deck.h"
 #include "train/measure.h"
 #include "units/test_length.h"

@@ -7,7 +7,6 @@
 #include "machine/queue/tally.h"
 #include "model/param.h"
 #include "plan/catalogue/flops.h"
-#include "plan/model/chunks.h"
 #include "plan/model/rank_share.h"
 #include "units/tests.h"
 #include "units/train/trained.h"

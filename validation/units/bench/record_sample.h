@@ -8,7 +8,6 @@
 #include "plan/model/params.h"
 #include "units/tests.h"
 #include <time.h>
-#include <unistd.h>
 
 enum {
     SAMPLE_HOST,

@@ -2,7 +2,6 @@
  * backward. All sums are exact, so times are equal to the last bit. Its operations are those of a measured step (and
  * those are a run's: dry_run.c). */
 #include "machine/timeline/timeline.h"
-#include "bench/launch/case_machine.h"
 #include "machine/queue/submit.h"
 #include "units/tests.h"
 #include "units/train/trained.h"

@@ -1,7 +1,6 @@
 /* The hazard checker: its sentences, its counts, and what it forgets; and ordering and overlap in random programs,
  * compared with an oracle, the explicit happens-before graph. */
 #include "base/numeric.h"
-#include "machine/prove/prove.h"
 #include "machine/queue/submit.h"
 #include "units/test_length.h"
 #include "units/tests.h"

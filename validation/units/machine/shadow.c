@@ -8,7 +8,6 @@
 #include "machine/prove/prove.h"
 #include "units/folder.h"
 #include "units/machine/operations/operations.h"
-#include <unistd.h>
 
 enum { ROWS = 40, WIDTH = 96, INNER = 72 };
 
