@@ -109,7 +109,7 @@ def beyond_mean(case):
 
 def slow_rank(longer, step):
     """Returns the rank that was slow in this step or the previous one, or -1."""
-    *excess, whole = longer[max(step - 1, 0) : step + 1].sum(axis=0)
+    *excess, whole = longer[step] + (np.maximum(longer[step - 1], 0) if step else 0)
     return int(np.argmax(excess)) if max(excess) >= 0.5 * whole else -1
 
 

@@ -1,6 +1,7 @@
 /* Search for slow steps. */
 #include "bench/health/slow_steps.h"
 #include "base/memory.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -29,9 +30,11 @@ static double *mean_busy_seconds(const busy_times *b, int64_t first, int64_t com
     return mean;
 }
 
+/* Returns the seconds beyond the mean in this step, and in the previous one if it was longer, too. A shorter one does
+ * not count: of two timed steps, the sum would always be 0. */
 static double excess(const busy_times *b, int64_t step, int rank)
 {
-    double before = step > 0 ? busy_seconds(b, step - 1, rank) - b->mean[rank] : 0.0;
+    double before = step > 0 ? fmax(busy_seconds(b, step - 1, rank) - b->mean[rank], 0.0) : 0.0;
     return before + busy_seconds(b, step, rank) - b->mean[rank];
 }
 

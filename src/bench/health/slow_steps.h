@@ -1,8 +1,8 @@
 /* Slow steps: timed steps that took more than SLOW_STEP times the median, and the slow rank of each.
  *
- * A rank is busy in a step while it does not wait for transfers. Its excess is its busy time in this step and the
- * previous one, minus twice its mean. The previous step counts because on the host it includes the wait for a gather
- * after the optimizer. The rank with the largest excess is slow if this is at least half of the excess of the step
+ * A rank is busy in a step while it does not wait for transfers. Its excess is its busy time beyond its mean in this
+ * step, and in the previous one if that was longer, too: on the host it includes the wait for a gather after the
+ * optimizer. (If a shorter one counted, the excess of each rank would be 0 where only two steps are timed.) The rank with the largest excess is slow if this is at least half of the excess of the step
  * time. Otherwise all ranks waited, for example for a slow network. */
 #pragma once
 #include "bench/health/rank_times.h"
