@@ -30,8 +30,6 @@ static double *mean_busy_seconds(const busy_times *b, int64_t first, int64_t com
     return mean;
 }
 
-/* Returns the seconds beyond the mean in this step, and in the previous one if it was longer, too. A shorter one does
- * not count: of two timed steps, the sum would always be 0. */
 static double excess(const busy_times *b, int64_t step, int rank)
 {
     double before = step > 0 ? fmax(busy_seconds(b, step - 1, rank) - b->mean[rank], 0.0) : 0.0;

@@ -2,8 +2,9 @@
  *
  * A rank is busy in a step while it does not wait for transfers. Its excess is its busy time beyond its mean in this
  * step, and in the previous one if that was longer, too: on the host it includes the wait for a gather after the
- * optimizer. (If a shorter one counted, the excess of each rank would be 0 where only two steps are timed.) The rank with the largest excess is slow if this is at least half of the excess of the step
- * time. Otherwise all ranks waited, for example for a slow network. */
+ * optimizer. (If a shorter one counted, the excess of each rank would be 0 where only two steps are timed.) The rank
+ * with the largest excess is slow if this is at least half of the excess of the step time. Otherwise all ranks waited,
+ * for example for a slow network. */
 #pragma once
 #include "bench/health/rank_times.h"
 
