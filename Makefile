@@ -208,10 +208,10 @@ CUDA_NAMES = $(notdir $(CUDA_UNITS))
 .DELETE_ON_ERROR:
 all: $(PROGRAM) ## build ./xgsw (the default); installs nothing
 
-run: ## install what is missing, build, and run the default deck on this machine
+run: ## install what is missing, build, run the default deck here (NP ranks)
 	@run/setup run
 	@$(MAKE) all
-	@run/local -x ./$(PROGRAM) gsw.dat
+	@run/local $(addprefix -n ,$(NP)) -x ./$(PROGRAM)
 
 check: ## install what tests need, build, run each test in its short form
 check-full: ## the same and more, in full: what CI runs

@@ -12,6 +12,7 @@
 #include "bench/launch/options.h"
 #include "bench/launch/start_check.h"
 #include "bench/paper/dry_run.h"
+#include "bench/paper/paper.h"
 #include "bench/project/from_record.h"
 #include "bench/project/project.h"
 #include "bench/project/trace.h"
@@ -131,12 +132,15 @@ static int paper_run_at(const paper_run *p, int ranks)
                            .length = p->file.length,
                            .ranks = ranks,
                            .device = p->sheet.device ? p->sheet.device->name : o->device,
+                           .device_bytes = o->device_bytes,
+                           .rank_bytes = paper_rank_bytes,
                            .dry_run = o->dry_run || o->project,
                            .host_by_option = o->slice && !o->on_host };
     char why[512] = "";
     machine_device device = { .fp8 = true };
     if (o->slice) source.cuda_usable = !o->on_host && machine_usable(MACHINE_CUDA, why, sizeof why);
     if (source.cuda_usable) device = machine_device_of(MACHINE_CUDA), source.device = device.name;
+    if (!o->dry_run) source.device_bytes = device_bytes(source.device);
     if (!device.fp8) source.cuda_without_fp8 = "this GPU cannot multiply FP8";
     if (why[0]) source.cuda_missing = why;
     if (o->on_host) source.cuda_missing = "--on-host uses no GPU";
@@ -181,6 +185,12 @@ static bool read_sheet(const char *name, machine_sheet *s, bool all)
     return parse_sheet(&f, name, reason, s);
 }
 
+/* Says in the first line which deck is read, if none was given. */
+static void say_deck(const options *o, const deck_file *f)
+{
+    if (o->no_deck && f->bytes) say("xgsw reads %s, because no deck was given\n", f->path);
+}
+
 /* Runs every number of ranks, even if an earlier one failed. */
 static int paper_run_all(const options *o)
 {
@@ -195,6 +205,7 @@ static int paper_run_all(const options *o)
     p.file = deck_file_read(o->deck, reason, sizeof reason);
     if (!p.file.bytes) return refuse(reason);
     if (to && say_enabled() && !(p.output = json_open(to, p.file.path, reason, sizeof reason))) return refuse(reason);
+    if (p.output != stdout) say_deck(o, &p.file);
     if (o->project) trace_begin(p.output);
     for (int i = 0; i < (o->rank_counts ? o->rank_counts : 1); i++)
         status = worse(status, paper_run_at(&p, o->rank_counts ? o->ranks[i] : 1));
@@ -217,6 +228,8 @@ static deck read_deck(const deck_file *f, device_survey *devices)
     deck_free(&d);
     *devices = devices_survey(MACHINE_CUDA);
     source.device = devices->name;
+    source.device_bytes = devices->memory_bytes;
+    source.rank_bytes = paper_rank_bytes;
     source.cuda_usable = devices->usable;
     source.cuda_missing = devices->missing;
     source.cuda_shared = devices->shared[0] ? devices->shared : NULL;
@@ -318,6 +331,7 @@ static int run(const options *o, const process *p)
     }
     activity_doing("reading the deck", -1);
     deck_file f = deck_file_share(o->deck, reason, sizeof reason);
+    say_deck(o, &f);
     int status = f.bytes ? run_deck(&f, o, p) : refuse(reason);
     free(f.bytes);
     return status;

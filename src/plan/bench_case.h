@@ -127,7 +127,6 @@ typedef struct {
     bool recipe_layout;           /* layout, batch and other work of a step are those of the recipe */
     int recipe_gpus;              /* GPUs of the recipe's cell with this work on each rank; 0: no such cell */
     char incomparable[REASON_LENGTH]; /* reason why no published cell is comparable; empty: one is */
-    bool idle_asked;                  /* the deck gives the layout, so idle ranks are intended */
     case_precision precision;
     fp8_scale_rule fp8_scale;
     fp8_scaling_rule fp8_scaling;

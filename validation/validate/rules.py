@@ -43,12 +43,6 @@ def oversubscribed(case, _):
         return f"{wanted} threads of a node had {cores} cores and a quota of {quota:g}"
 
 
-def idle(case, _):
-    s = case.settings
-    return s["ranks"] < s["world_ranks"] and not s["idle_asked"] and (
-        f"{count(s['world_ranks'] - s['ranks'], 'rank')} took no part, and the deck does not ask for that")
-
-
 def too_few(case, _):
     """Counts the measured steps of a soak, otherwise the planned ones; never those that follow a checkpoint."""
     s, steps = case.settings, len(case.measured)
@@ -84,7 +78,6 @@ RULES = {
     "tokens": is_set("tokens", "zeros", "its tokens are zeros"),
     **{f"developer key: {key} =": changed(key, default) for key, default in DEVELOPER_KEYS.items()},
     "oversubscribed": oversubscribed,
-    "idle ranks": idle,
     "throttled": has("results/throttled", "a device was throttled"),
     "clocks": lambda case, _: case.settings["backend"] == "cuda" and case["results/clocks_unknown"]
         and f"whether its devices were throttled is not known: {case['results/clocks_unknown']}",

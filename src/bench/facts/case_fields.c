@@ -27,7 +27,6 @@ static const field of_case[] = {
     { "recipe_layout", NULL, "layout, batch and computation are the recipe's", FIELD_FLAG, GIVEN(recipe_layout) },
     { "recipe_gpus", "1", "GPUs of the published cell with this layout, or from which it is scaled; 0 if none",
       FIELD_INTEGER, GIVEN(recipe_gpus) },
-    { "idle_asked", NULL, "the deck sets the layout, and so the number of idle ranks", FIELD_FLAG, GIVEN(idle_asked) },
     { "ranks", "1", "ranks that take part", FIELD_INTEGER, GIVEN(layout.ranks) },
     { "world_ranks", "1", "all ranks of the run", FIELD_INTEGER, GIVEN(world_ranks) },
     { "microbatches", "1", "microbatches per step of one data rank", FIELD_COUNT, GIVEN(microbatches) },

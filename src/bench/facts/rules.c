@@ -43,17 +43,6 @@ static void require_no_debug(const case_result *r, reasons *to)
     if (build_debug) reasons_add(to, "debug build", -1, "debug build");
 }
 
-static void require_no_idle_ranks(const case_result *r, reasons *to)
-{
-    const bench_case *c = r->given;
-    int idle = c->world_ranks - c->layout.ranks;
-    if (idle > 0 && !c->idle_asked)
-        reasons_add(to, "idle ranks", -1,
-                    "idle ranks: %d of %d take no part, and the deck does not give the layout; start %d, or give "
-                    "the layout",
-                    idle, c->world_ranks, c->layout.ranks);
-}
-
 static int64_t timed_steps(const case_result *r)
 {
     return r->seen.completed > r->given->warmup ? steps_counted(&r->seen, r->given) : 0;
@@ -229,8 +218,6 @@ static const struct {
     { "developer key", "developer keys (`--keys developer`) at their defaults", "they are for tests", "remove it",
       require_default_developer_keys },
     { "debug build", "no debug build", "it checks itself while timed", "`make` without `DEBUG=1`", require_no_debug },
-    { "idle ranks", "no idle ranks, unless the deck sets the layout", "they inflate tokens/s per GPU",
-      "start as many as the reason says", require_no_idle_ranks },
     { "steps", "at least " TEXT(LEAST_STEPS) " timed steps, except those after a checkpoint",
       "fewer give no reliable mean", "raise `steps` or `checkpoint_every`", require_enough_steps },
     { "oversubscribed", "on the host: no more threads than cores or quota", "ranks wait at random",

@@ -181,7 +181,6 @@ static const char *contradiction(const options *o)
         bool wrong;
         const char *why;
     } rule[] = {
-        { (!mode || on_paper) && !o->deck, "no deck is given: try xgsw gsw.dat, or --help" },
         { o->slice + o->dry_run + o->project > 1, "--dry-run, --project and --slice exclude each other: give one" },
         { o->project && !o->sheet, "--project needs --sheet NAME, as in --sheet dgx-h100" },
         { o->sheet && !o->project && !o->calibrate, "--sheet goes with --project and --calibrate" },
@@ -224,6 +223,8 @@ options options_read(int argc, char **argv)
     for (int i = 1; i < argc && !o.mistake[0];) i += read_next(&o, argv + i);
     const char *why = o.mistake[0] ? NULL : contradiction(&o);
     if (why) snprintf(o.mistake, sizeof o.mistake, "%s", why);
+    o.no_deck = !o.deck && (!options_serial_mode(&o) || o.dry_run || o.slice || o.project);
+    if (o.no_deck) o.deck = DEFAULT_DECK;
     if (!o.device) o.device = PAPER_DEVICE;
     if (o.device_bytes == 0.0) o.device_bytes = device_bytes(o.device);
     return o;
@@ -231,7 +232,7 @@ options options_read(int argc, char **argv)
 
 void options_print_help(void)
 {
-    say("usage: mpirun -np N ./xgsw DECK             run every case of the deck, e.g. gsw.dat\n"
+    say("usage: mpirun -np N ./xgsw [DECK]           run every case of the deck (default: gsw.dat)\n"
         "       ./xgsw --dry-run DECK [--ranks N,N]  layout, parameters, bytes and flops of every case, at N ranks\n"
         "                             [--schedule]   also each pipeline stage's schedule, as lists and a picture\n"
         "                     [--step-seconds X]     also the time of all steps, if one of case 1 takes X seconds\n"

@@ -3,10 +3,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define DEFAULT_DECK "gsw.dat"
 enum { OPTION_RANKS = 64 };
 typedef struct {
     bool help, version, keys, fields, rules, list, dry_run, project, calibrate, schedule, slice, stages;
-    const char *deck, *replay, *json;     /* NULL if not given */
+    const char *deck, *replay, *json;     /* NULL if not given; a run on ranks or on paper then has DEFAULT_DECK */
+    bool no_deck;                         /* the command line names no deck */
     const char *name;                     /* the key or workload to print; NULL for all */
     int ranks[OPTION_RANKS], rank_counts; /* --ranks N[,N...]; 0 counts if not given */
     double step_seconds;                  /* --step-seconds X; 0 if not given */

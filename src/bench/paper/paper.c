@@ -2,8 +2,10 @@
 #include "bench/paper/paper.h"
 #include "base/memory.h"
 #include "bench/launch/case_machine.h"
+#include "bench/paper/memory.h"
 #include "plan/model/chunks.h"
 #include "plan/schedule/schedule.h"
+#include <math.h>
 
 static int stage_ranks(const bench_case *c) { return c->layout.ranks / c->layout.degree[AXIS_PIPELINE]; }
 
@@ -69,4 +71,37 @@ double paper_submitted_flops(const paper *p, const bench_case *c)
     double flops = 0.0;
     for (int i = 0; i < p->stages; i++) flops += tally_flops(&p->stage[i].step) * stage_ranks(c);
     return flops;
+}
+
+/* Returns the microbatches after which a step holds no more at once: two rounds of the pipeline, and the deferred ones.
+ */
+static int64_t most_in_flight(const bench_case *c)
+{
+    int64_t pipeline = c->layout.degree[AXIS_PIPELINE], rounds = 2 + (c->head_deferral + pipeline - 1) / pipeline;
+    return c->microbatches < rounds * pipeline ? c->microbatches : rounds * pipeline;
+}
+
+/* The tokens of all microbatches are held at once; `few` has fewer of them than c. */
+static double bytes_of_stage(const bench_case *c, const bench_case *few, int number)
+{
+    mesh m;
+    trainer_options o = { .machine = case_machine(c) };
+    mesh_open(&m, &c->layout, number * stage_ranks(c), MESH_PAPER);
+    measure r = measure_case(few, &m, &o);
+    double tokens = (double)r.arena.by_kind[BATCH] / (double)few->microbatches * (double)c->microbatches,
+           bytes = (double)r.arena.used - (double)r.arena.by_kind[BATCH] + tokens + memory_outside_estimate(&m);
+    measure_free(&r);
+    mesh_close(&m);
+    return bytes;
+}
+
+double paper_rank_bytes(const bench_case *c)
+{
+    bench_case few = *c;
+    int last = c->layout.degree[AXIS_PIPELINE] - 1;
+    few.microbatches = most_in_flight(c);
+    few.global_batch = c->global_batch / c->microbatches * few.microbatches;
+    double most = bytes_of_stage(c, &few, last);
+    for (int i = 0; i < last && i < 2; i++) most = fmax(most, bytes_of_stage(c, &few, i));
+    return most;
 }

@@ -2,6 +2,7 @@
 #include "bench/project/from_record.h"
 #include "base/memory.h"
 #include "bench/launch/case_machine.h"
+#include "bench/paper/paper.h"
 #include "bench/project/listed.h"
 #include "bench/project/price.h"
 #include "bench/record/reader.h"
@@ -110,12 +111,12 @@ static bool add_case(machine_sheet *s, const bench_case *c, reader *r)
     o.machine.keeps_order = true;
     if (spans.count == 0) return free_spans(&spans), true; /* the case did not run */
     mesh_open(&m, &c->layout, 0, MESH_PAPER);
-    measure paper = measure_case(c, &m, &o);
-    item_seconds *times = allocate(paper.prepared.order->items, sizeof *times, "seconds of items");
-    bool matched = add_spans(&spans, paper.prepared.order, times);
-    if (matched) list_items(s, &paper.prepared, times);
+    measure on_paper = measure_case(c, &m, &o);
+    item_seconds *times = allocate(on_paper.prepared.order->items, sizeof *times, "seconds of items");
+    bool matched = add_spans(&spans, on_paper.prepared.order, times);
+    if (matched) list_items(s, &on_paper.prepared, times);
     free(times);
-    measure_free(&paper);
+    measure_free(&on_paper);
     mesh_close(&m);
     free_spans(&spans);
     return matched;
@@ -140,6 +141,7 @@ static bool add_deck(machine_sheet *s, reader *r, const char *path, char *why, s
     int64_t *node = reader_integers(r, "/provenance/nodes", &ranks);
     deck_source source = { .name = path, .text = text, .length = text ? strlen(text) : 0, .ranks = (int)ranks };
     source.dry_run = true, source.device = device ? device : PAPER_DEVICE;
+    source.device_bytes = device_bytes(source.device), source.rank_bytes = paper_rank_bytes;
     if (!device) source.cuda_missing = "the record is of a host";
     deck d = text && node ? deck_read(&source) : (deck){ .messages = 1 };
     bool fits = !d.messages && s->host == !device && (s->host || device_find(device) == s->device), known = fits;

@@ -3,6 +3,8 @@
 #include "base/memory.h"
 #include "bench/facts/run_source.h"
 #include "machine/world.h"
+#include "plan/catalogue/devices.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +73,11 @@ static void gather_devices(device_survey *s, machine_kind kind)
     memcpy(s->name, own.name, sizeof s->name);
     world_broadcast(s->name, sizeof s->name, 0);
     machine_find_domains(s->device);
+    const device_row *row = device_find(s->name);
+    s->memory_bytes = -own.memory_bytes;
+    world_maximum(&s->memory_bytes, 1);
+    s->memory_bytes *= -1.0;
+    if (row && row->memory_bytes > 0.0) s->memory_bytes = fmin(s->memory_bytes, row->memory_bytes);
 }
 
 static void find_shared(device_survey *s)

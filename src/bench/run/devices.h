@@ -12,7 +12,8 @@ typedef struct {
     char no_links[REASON_LENGTH]; /* the first rank whose libraries cannot run a pipeline; empty if none */
     int sharing;                  /* ranks on the most crowded device; 0 if not usable */
     char name[64];                /* of rank 0's device */
-    machine_device *device;       /* [ranks of the world] if usable; on rank 0 only; owned by the caller */
+    double memory_bytes;    /* of the smallest device; at most what a known device has, so that layers do not vary */
+    machine_device *device; /* [ranks of the world] if usable; on rank 0 only; owned by the caller */
 } device_survey;
 
 /* Checks the devices. The result is the same on all ranks, except `device`. Collective over the world. */

@@ -43,6 +43,7 @@ typedef struct {
     const char *name, *recipe; /* catalogue name; document that its facts come from */
     model_shape full;          /* the recipe's model; shape_complete adds head_dim, padding and output_init_std */
     const model_shape *small;  /* sizes of the laptop proxy; all else as in full */
+    const char *small_layout;  /* the recipe's layout in small: keys that take 2 while ranks remain, in this order */
     const optimizer_rule *optimizer;
     bool warmup_of_run; /* the warm-up is a tenth of the run's steps, whatever the rule says */
     const flops_formula *formula;
@@ -89,6 +90,8 @@ const recipe_row *recipe_find(const recipe_query *q, int64_t gpus);
 const recipe_row *recipe_smallest(const recipe_query *q);
 /* Returns the row of recipe_find, or that of recipe_smallest if there is none. */
 const recipe_row *recipe_nearest(const recipe_query *q, int64_t gpus);
+/* Returns whether two rows train one model on one device in one precision; layout and batch may differ. */
+bool recipe_alike(const recipe_row *a, const recipe_row *b);
 /* Returns whether the case is this published cell, also with more data ranks. */
 bool recipe_is_origin(const recipe_row *row, const bench_case *c);
 /* Returns the published cell of the case for the GPU in the device's name; NULL if nothing is published for it. */

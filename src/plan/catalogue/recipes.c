@@ -213,6 +213,12 @@ const recipe_row *recipe_nearest(const recipe_query *q, int64_t gpus)
     return row ? row : recipe_smallest(q);
 }
 
+bool recipe_alike(const recipe_row *a, const recipe_row *b)
+{
+    return strcmp(a->workload, b->workload) == 0 && strcmp(a->gpu, b->gpu) == 0 && a->precision == b->precision &&
+           a->layers == b->layers && a->sequence == b->sequence;
+}
+
 /* Returns whether the case has the row's layout, scaled to its own number of ranks by the data axis. */
 static bool has_layout(const recipe_row *row, const bench_case *c)
 {

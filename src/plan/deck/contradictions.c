@@ -139,10 +139,9 @@ static void validate_pipeline(const case_draft *d)
                      value(d, KEY_CHUNKS_PER_STAGE));
 }
 
-/* Refuses a batch that does not fit the data ranks. If the deck gives neither, it is not at fault, and only the case is
- * skipped. The sentence ends with the keys that help. */
-__attribute__((format(printf, 3, 4))) static void refuse_batch(case_draft *d, const key_id *keys, const char *format,
-                                                               ...)
+/* Refuses a batch that does not fit the data ranks. The sentence ends with the keys that help. */
+__attribute__((format(printf, 3, 4))) static void refuse_batch(const case_draft *d, const key_id *keys,
+                                                               const char *format, ...)
 {
     bool data = draft_given(d, KEY_DATA), batch = draft_given(d, KEY_GLOBAL_BATCH);
     const char *remedy = data && batch ? ""
@@ -154,11 +153,10 @@ __attribute__((format(printf, 3, 4))) static void refuse_batch(case_draft *d, co
     va_start(arguments, format);
     vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
-    if (data || batch) draft_refuse(d, keys, "%s%s", sentence, remedy);
-    else if (!d->c.skipped[0]) snprintf(d->c.skipped, REASON_LENGTH, "%s%s", sentence, remedy);
+    draft_refuse(d, keys, "%s%s", sentence, remedy);
 }
 
-static void validate_schedule(case_draft *d)
+static void validate_schedule(const case_draft *d)
 {
     static const key_id keys[] = { KEY_SCHEDULE, KEY_CHUNKS_PER_STAGE, KEY_PIPELINE, KEYS },
                         chunks[] = { KEY_CHUNKS_PER_STAGE, KEYS };
@@ -204,12 +202,12 @@ static void validate_profile(const case_draft *d)
     const bench_case *c = &d->c;
     if (c->profile.last > c->warmup + c->steps)
         draft_refuse(d, steps, "ends after step %lld, the last one", (long long)(c->warmup + c->steps - 1));
-    if (c->profile.last > 0 && !c->skipped[0] && c->profile_ranks.first >= c->layout.ranks)
-        draft_refuse(d, ranks, "begins after the last rank, %d", c->layout.ranks - 1);
+    if (c->profile.last > 0 && !c->skipped[0] && c->profile_ranks.first >= d->source->ranks)
+        draft_refuse(d, ranks, "begins after the last rank, %d", d->source->ranks - 1);
 }
 
 /* In a skipped case, data is unknown unless the deck gives it. */
-static void validate_batch(case_draft *d)
+static void validate_batch(const case_draft *d)
 {
     static const key_id keys[] = { KEY_GLOBAL_BATCH, KEY_MICROBATCH, KEY_DATA, KEY_SHARD, KEYS };
     long long data = value(d, KEY_DATA), shard = value(d, KEY_SHARD), micro = value(d, KEY_MICROBATCH);
@@ -221,7 +219,7 @@ static void validate_batch(case_draft *d)
                      value(d, KEY_GLOBAL_BATCH), data, shard, micro);
 }
 
-void draft_validate(case_draft *d)
+void draft_validate(const case_draft *d)
 {
     static const key_id sizes[] = { KEY_LAYERS,   KEY_HIDDEN,     KEY_FFN,          KEY_VOCABULARY,
                                     KEY_SEQUENCE, KEY_MICROBATCH, KEY_GLOBAL_BATCH, KEY_DATA,

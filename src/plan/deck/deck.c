@@ -10,7 +10,8 @@ enum { DECK_CASES = 1000 };
 
 typedef struct {
     const deck_source *source;
-    mistakes *wrong;
+    mistakes *wrong, unmet; /* unmet: as in case_draft, of all cases */
+    int drafts, unmet_drafts;
     written_deck written;
     deck result;
     bool complete;                      /* every section could be unrolled */
@@ -47,11 +48,11 @@ static int count_cases(const reading *r, int i)
 
 /* Returns the draft of case `index` of section i. The digits of the index select the values; the last key varies
  * fastest. */
-static case_draft draft_of(const reading *r, int i, int index)
+static case_draft draft_of(reading *r, int i, int index)
 {
     char sentence[KEY_SENTENCE];
     const deck_section *section = &r->written.section[i];
-    case_draft d = { .workload = section->workload, .source = r->source, .wrong = r->wrong };
+    case_draft d = { .workload = section->workload, .source = r->source, .wrong = r->wrong, .unmet = &r->unmet };
     d.c.line = section->line;
     key_fallbacks(&d.c);
     for (key_id key = KEYS; key-- > 0;) {
@@ -107,6 +108,8 @@ static void unroll(reading *r, int i)
         case_draft d = draft_of(r, i, index);
         note_uses(r, i, &d.c);
         draft_resolve(&d);
+        r->drafts++;
+        r->unmet_drafts += d.is_unmet;
         bench_case *same = earlier_same_run(&r->result, first, &d.c);
         if (same) same->stands_for++;
         else add_repeats(r, &d.c);
@@ -190,6 +193,7 @@ static void read_text(reading *r)
                 workload_at(0)->name);
     else if (readable) {
         unroll_all(r);
+        if (r->wrong->count || r->unmet_drafts == r->drafts) mistakes_add(r->wrong, &r->unmet);
         set_checkpoint_folders(r);
         report_unused(r);
     }
@@ -199,7 +203,7 @@ static void read_text(reading *r)
 deck deck_read(const deck_source *source)
 {
     mistakes wrong = { .deck = source->name };
-    reading r = { .source = source, .wrong = &wrong, .complete = true };
+    reading r = { .source = source, .wrong = &wrong, .unmet = { .deck = source->name }, .complete = true };
     if (deck_is_text(source, &wrong)) read_text(&r);
     if (wrong.count) deck_free(&r.result);
     r.result.messages = wrong.count;

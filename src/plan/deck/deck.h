@@ -17,7 +17,8 @@ typedef struct {
 } deck;
 
 /* Reads the whole deck. Collects mistakes in the order of their lines; if there are any, there are no cases.
- * Contradictions between keys are found only in sections whose values can all be read. */
+ * Contradictions between keys are found only in sections whose values can all be read. A key that cannot be met at this
+ * number of ranks refuses the deck if every case has such a key; else it skips its case. */
 deck deck_read(const deck_source *source);
 void deck_free(deck *d);
 /* Counts the timed steps that do not follow a checkpoint; only their times count. */

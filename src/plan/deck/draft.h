@@ -7,7 +7,11 @@ typedef struct {
     int line[KEYS]; /* deck line of each key; 0: not given */
     const workload_row *workload;
     const deck_source *source;
-    mistakes *wrong;
+    mistakes *wrong, *unmet; /* unmet: given keys that cannot be met at this number of ranks */
+    bool is_unmet;
+    const recipe_row *row; /* recipe's row of the layout; NULL: the row for the ranks used */
+    int64_t proxy_layers;  /* layers of a proxy of full width; 0: none */
+    double least_bytes;    /* bytes of a rank with the fewest layers of full width, if size auto asked for them */
 } case_draft;
 
 bool draft_given(const case_draft *d, key_id key);
@@ -15,21 +19,26 @@ bool draft_given(const case_draft *d, key_id key);
 void draft_refuse(const case_draft *d, const key_id *keys, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Sets the layout, the ranks used and size auto; skips the case if there are too few ranks (layout.c). */
+/* Sets the size if it is auto, the layout and the ranks used; skips the case if there are too few ranks (layout.c).
+ * On GPUs, auto is the recipe's model if it has a layout for so few ranks and fits into a device, else a proxy of full
+ * width, else small. */
 void layout_resolve(case_draft *d);
 /* Sets the model: by size, then changed by the given shape keys (shape.c). */
 void shape_resolve(case_draft *d);
 /* Sets microbatch, global_batch and microbatches. If global_batch is not divisible, it rounds down, and draft_validate
  * refuses the case later (batch.c). */
 void batch_resolve(case_draft *d);
+/* Returns whether the recipe's batch divides among the data ranks, or the batch is not the recipe's (batch.c). Size and
+ * layout must be set. */
+bool batch_divides(const case_draft *d);
 /* Sets recipe_gpus, recipe_layout and incomparable of an otherwise resolved case (recipe_layout.c). */
 void recipe_compare(case_draft *d);
 /* Returns a query for rows of the draft's workload and precision on its device. */
 recipe_query draft_query(const case_draft *d, int64_t layers);
 /* Returns the deck's layers if the recipe has rows of that depth, else 0 (any). */
 int64_t draft_depth(const case_draft *d);
-/* Returns the recipe's row for the ranks used, of the model's depth if there are such rows; the smallest row if there
- * are too few ranks. */
+/* Returns the draft's row; else the recipe's row for the ranks used, of the model's depth if there are such rows; the
+ * smallest row if there are too few ranks. */
 const recipe_row *draft_row(const case_draft *d);
 /* Returns whether the model has the recipe's width, heads and vocabulary; its depth may differ. */
 bool has_recipe_width(const case_draft *d);
@@ -37,7 +46,11 @@ bool has_recipe_width(const case_draft *d);
 state_sharding effective_sharding(const mesh_layout *l, state_sharding sharding);
 /* Returns the schedule of the recipes. */
 schedule_kind schedule_by_chunks(const mesh_layout *l);
-/* Refuses keys that contradict one another; skips the case if only the number of ranks is wrong (contradictions.c). */
-void draft_validate(case_draft *d);
-/* Resolves the whole case (resolve.c). */
+/* Sets one rank for each axis that the deck does not give. */
+void layout_of_one(case_draft *d);
+/* Refuses keys that contradict one another or the layout (contradictions.c). */
+void draft_validate(const case_draft *d);
+/* Resolves the whole case. Skips it if its mistakes come from the number of ranks. draft_complete resolves what follows
+ * from backend, size and layout (resolve.c). */
 void draft_resolve(case_draft *d);
+void draft_complete(case_draft *d);

@@ -21,7 +21,7 @@ int64_t draft_depth(const case_draft *d) { return draft_given(d, KEY_LAYERS) ? r
 const recipe_row *draft_row(const case_draft *d)
 {
     recipe_query q = draft_query(d, recipe_depth(d));
-    return recipe_nearest(&q, d->c.layout.ranks);
+    return d->row ? d->row : recipe_nearest(&q, d->c.layout.ranks);
 }
 
 state_sharding effective_sharding(const mesh_layout *l, state_sharding sharding)
@@ -87,7 +87,11 @@ static bool differs(const case_draft *d, const recipe_row *row, char why[REASON_
 {
     const bench_case *c = &d->c;
     const char *key = key_that_differs(d);
-    if (c->size != SIZE_FULL)
+    if (c->size != SIZE_FULL && d->least_bytes > d->source->device_bytes)
+        snprintf(why, REASON_LENGTH,
+                 "size %s: a rank takes %.1f GB with the fewest layers of full width, a device has %.1f",
+                 size_names[c->size], d->least_bytes / 1e9, d->source->device_bytes / 1e9);
+    else if (c->size != SIZE_FULL)
         snprintf(why, REASON_LENGTH, "size %s: a proxy of %s", size_names[c->size], d->workload->name);
     else if (c->precision != row->precision)
         snprintf(why, REASON_LENGTH, "nothing is published for precision %s", precision_names[c->precision]);

@@ -3,6 +3,7 @@
 #include "plan/deck/draft.h"
 #include "plan/model/params.h"
 #include "plan/model/shapes.h"
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -84,10 +85,8 @@ static void resolve_names(case_draft *d)
                  d->c.size == SIZE_FULL ? "own shape" : size_name(d->c.size));
 }
 
-void draft_resolve(case_draft *d)
+void draft_complete(case_draft *d)
 {
-    resolve_backend(d);
-    layout_resolve(d);
     resolve_recipe(d);
     shape_resolve(d);
     batch_resolve(d);
@@ -100,4 +99,44 @@ void draft_resolve(case_draft *d)
     resolve_names(d);
     recipe_compare(d);
     draft_validate(d);
+}
+
+/* Returns whether a laid-out draft is wrong with any number of ranks: on one rank for each axis that is not given. */
+static bool is_always_wrong(const case_draft *d, int64_t layers)
+{
+    mistakes always = { .deck = d->wrong->deck };
+    deck_source many = *d->source;
+    case_draft one = *d;
+    many.ranks = INT_MAX;
+    one.source = &many;
+    one.wrong = &always;
+    if (d->c.size == SIZE_FULL) one.proxy_layers = layers;
+    layout_of_one(&one);
+    draft_complete(&one);
+    return always.count > 0;
+}
+
+/* Sorts the mistakes of a laid-out case: they refuse the deck, or the ranks at hand cannot meet them and the case is
+ * skipped. */
+static void sort_mistakes(case_draft *d, const case_draft *laid_out, const mistakes *here)
+{
+    if (is_always_wrong(laid_out, d->c.model.layers)) {
+        mistakes_add(d->wrong, here);
+        return;
+    }
+    snprintf(d->c.skipped, REASON_LENGTH, "%.*s", REASON_LENGTH - 1, here->message[0].line);
+    d->is_unmet = here->line[0] != d->c.line;
+    if (d->is_unmet) mistakes_add(d->unmet, here);
+}
+
+void draft_resolve(case_draft *d)
+{
+    mistakes here = { .deck = d->wrong->deck };
+    resolve_backend(d);
+    layout_resolve(d);
+    case_draft laid_out = *d;
+    d->wrong = &here;
+    draft_complete(d);
+    d->wrong = laid_out.wrong;
+    if (here.count) sort_mistakes(d, &laid_out, &here);
 }

@@ -15,13 +15,13 @@ static model_shape small_shape(const workload_row *w)
     return m;
 }
 
-/* Depth and sequence are those of the recipe's row for the ranks used, if there is one. */
+/* Depth and sequence are those of the draft's row, or of the recipe's row for the ranks used, if there is one. */
 static model_shape full_shape(const case_draft *d)
 {
     model_shape m = d->workload->full;
     recipe_query q = draft_query(d, draft_depth(d));
-    const recipe_row *row = recipe_find(&q, d->c.layout.ranks);
-    if (row) m.layers = row->layers;
+    const recipe_row *row = d->row ? d->row : recipe_find(&q, d->c.layout.ranks);
+    if (row) m.layers = d->proxy_layers ? d->proxy_layers : row->layers;
     if (row) m.sequence = row->sequence;
     return m;
 }

@@ -18,6 +18,7 @@ static bool is_duplicate(const mistakes *m, const char *message)
 
 static void insert(mistakes *m, int line, const deck_message *message)
 {
+    if (mistakes_full(m, line) || is_duplicate(m, message->line)) return;
     int i = m->count < DECK_MESSAGES ? m->count++ : DECK_MESSAGES - 1;
     for (; i > 0 && m->line[i - 1] > line; i--) {
         m->line[i] = m->line[i - 1];
@@ -36,5 +37,10 @@ void mistake(mistakes *m, int line, const char *key, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(message.line + start, sizeof message.line - (size_t)start, format, arguments);
     va_end(arguments);
-    if (!mistakes_full(m, line) && !is_duplicate(m, message.line)) insert(m, line, &message);
+    insert(m, line, &message);
+}
+
+void mistakes_add(mistakes *m, const mistakes *other)
+{
+    for (int i = 0; i < other->count; i++) insert(m, other->line[i], &other->message[i]);
 }

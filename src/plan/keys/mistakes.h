@@ -1,5 +1,6 @@
 /* A deck's text, and its mistakes in the order of their lines. */
 #pragma once
+#include "plan/bench_case.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -10,9 +11,12 @@ typedef struct {
     size_t length;       /* bytes of the text */
     int ranks;           /* ranks in the world */
     const char *device;  /* GPU whose recipe rows are used; NULL: PAPER_DEVICE */
-    bool dry_run;        /* backend auto is cuda unless cuda_missing is set; this machine's GPUs do not matter */
-    bool host_by_option; /* backend auto is never host: --slice would take hours; --on-host asks for it */
-    bool cuda_usable;    /* every rank has a usable GPU */
+    double device_bytes; /* memory of a GPU; used with rank_bytes */
+    double (*rank_bytes)(
+        const bench_case *c); /* returns the most bytes that a rank takes on a GPU; NULL: any case fits */
+    bool dry_run;             /* backend auto is cuda unless cuda_missing is set; this machine's GPUs do not matter */
+    bool host_by_option;      /* backend auto is never host: --slice would take hours; --on-host asks for it */
+    bool cuda_usable;         /* every rank has a usable GPU */
     /* Clauses for messages, or NULL: why a rank has no usable GPU, which ranks share a GPU, which GPUs have no FP8
      * products, which have no links for a pipeline. */
     const char *cuda_missing, *cuda_shared, *cuda_without_fp8, *cuda_without_links;
@@ -32,5 +36,7 @@ typedef struct {
 
 /* Adds "DECK:LINE: key: sentence", unless it was added before. If there are more than fifty, drops the last ones. */
 void mistake(mistakes *m, int line, const char *key, const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Adds the mistakes of another list. */
+void mistakes_add(mistakes *m, const mistakes *other);
 /* Returns whether a mistake on this line or a later one would be dropped. */
 bool mistakes_full(const mistakes *m, int line);

@@ -90,9 +90,6 @@ static void own_layout(bench_case *c)
     plant(too_many_ranks, HOST, , load->node_ranks = 5, "oversubscribed: 5 ranks of 2 threads on 8 cores")             \
     plant(small_quota, HOST, , load->quota = 7.5, "oversubscribed: 4 ranks of 2 threads on a quota of 7.50")           \
     plant(few_cores_beside_gpus, RECIPE, , load->cores = 1, "")                                                        \
-    plant(idle, HOST, c->world_ranks = 6; c->idle_asked = false, , "idle ranks: 2 of 6 take no part")                  \
-    plant(idle_on_gpus, RECIPE, c->world_ranks = 9; c->idle_asked = false, , "idle ranks: 1 of 9 take no part")        \
-    plant(idle_as_asked, HOST, c->world_ranks = 6; c->idle_asked = true, , "")                                         \
     plant(throttled, RECIPE, , WRITE(r->seen.samples.throttled, "rank 3: too hot"),                                    \
           "throttled device: rank 3: too hot")                                                                         \
     plant(clocks_unknown, RECIPE, , WRITE(r->seen.samples.lost, "rank 3"),                                             \
@@ -292,20 +289,6 @@ static void what_is_comparable(void **state)
     }
 }
 
-/* idle_asked is set if a layout in the deck leaves ranks idle, but not if the recipe's layout does. */
-static void idle_ranks_are_asked_for_by_a_layout(void **state)
-{
-    static const struct {
-        const char *body;
-        bool asked;
-    } rows[] = { { "[llama3.1-70b]\nsize = full\n", false },
-                 { "[llama3.1-8b]\nsize = small\ndata = 4\n", true },
-                 { "[llama3.1-8b]\nsize = small\ntensor = 2\n", true },
-                 { "[llama3.1-8b]\nsize = small\n", false } };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        assert_int_equal(case_of(rows[i].body, 500, true).idle_asked, rows[i].asked);
-}
-
 /* The catalogue's peak comes first, then the deck's, if the device has a name. */
 static void peaks_come_from_the_deck_where_none_is_known(void **state)
 {
@@ -339,7 +322,7 @@ static int write_record(const char *path)
 int main(int argc, char **argv)
 {
     TESTS(tests, each_rule_that_is_broken_is_told, a_soak_has_the_steps_that_it_came_to, steps_are_summarized,
-          slow_steps_count_and_are_named, what_is_comparable, idle_ranks_are_asked_for_by_a_layout,
+          slow_steps_count_and_are_named, what_is_comparable, ,
           peaks_come_from_the_deck_where_none_is_known);
     if (argc > 2 && strcmp(argv[1], "--record") == 0) return write_record(argv[2]);
     return cmocka_run_group_tests(tests, NULL, NULL);
