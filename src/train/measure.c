@@ -91,6 +91,28 @@ measure measure_case(const bench_case *c, mesh *m, const trainer_options *o)
     return r;
 }
 
+static size_t layout_bytes(const bench_case *c, mesh *m, const trainer_options *o)
+{
+    arena a;
+    trainer t;
+    machine_options options = o->machine;
+    options.on_paper = true;
+    arena_open(&a, NULL, 0);
+    machine *paper = machine_open(&options);
+    trainer_open(&t, c, m, paper, &a);
+    trainer_close(&t);
+    machine_close(paper);
+    mesh_restart(m);
+    return a.used;
+}
+
+size_t measure_layout(const bench_case *c, mesh *m, const trainer_options *o)
+{
+    bench_case bf16 = calibration_of(c, o);
+    size_t bytes = layout_bytes(c, m, o), calibration = fp8_delays(c) ? layout_bytes(&bf16, m, o) : 0;
+    return bytes > calibration ? bytes : calibration;
+}
+
 void measure_free(measure *r)
 {
     preparation_free(&r->prepared);

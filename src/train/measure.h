@@ -19,6 +19,10 @@ typedef struct measure {
 measure measure_case(const bench_case *c, mesh *m, const trainer_options *o);
 void measure_free(measure *r);
 
+/* Returns the bytes that this rank's arena takes without scratch. Lays the case out and submits nothing, so it takes a
+ * small part of the time of measure_case. */
+size_t measure_layout(const bench_case *c, mesh *m, const trainer_options *o);
+
 /* Takes one block of memory of the measured size, lays the case out in it, gives queues their scratch and prepares the
  * machine for the noted operations. r: of the same case, mesh and machine. Collective over the mesh. With delayed
  * scaling of FP8, a BF16 trainer first computes the gradients of the first step; trainer_initialize uses their amaxes

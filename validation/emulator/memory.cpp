@@ -10,7 +10,7 @@ namespace emulator
 {
 
 enum { CUDA_ALIGNMENT = 256 };
-static const size_t device_bytes = size_t(80) << 30;
+static const size_t device_bytes = size_t(4) << 30; /* too small for any model of full width */
 typedef std::map<uintptr_t, size_t> allocations; /* first byte, bytes */
 static allocations device, pinned;
 static size_t device_used;

@@ -73,35 +73,39 @@ double paper_submitted_flops(const paper *p, const bench_case *c)
     return flops;
 }
 
-/* Returns the microbatches after which a step holds no more at once: two rounds of the pipeline, and the deferred ones.
- */
-static int64_t most_in_flight(const bench_case *c)
+/* Returns the scratch of a rank. It depends on the forms of operations and not on their number: one layer, one
+ * microbatch and one stage have them all. */
+static double scratch_bytes(const bench_case *c)
 {
-    int64_t pipeline = c->layout.degree[AXIS_PIPELINE], rounds = 2 + (c->head_deferral + pipeline - 1) / pipeline;
-    return c->microbatches < rounds * pipeline ? c->microbatches : rounds * pipeline;
+    mesh m;
+    trainer_options o = { .machine = case_machine(c) };
+    bench_case few = *c;
+    few.microbatches = few.model.layers = few.layout.degree[AXIS_PIPELINE] = few.layout.chunks_per_stage = 1;
+    few.layout.ranks = stage_ranks(c);
+    few.global_batch = c->global_batch / c->microbatches;
+    few.schedule = SCHEDULE_1F1B;
+    mesh_open(&m, &few.layout, 0, MESH_PAPER);
+    measure r = measure_case(&few, &m, &o);
+    double bytes = (double)r.arena.by_kind[SCRATCH];
+    measure_free(&r);
+    mesh_close(&m);
+    return bytes;
 }
 
-/* The tokens of all microbatches are held at once; `few` has fewer of them than c. */
-static double bytes_of_stage(const bench_case *c, const bench_case *few, int number)
+static double bytes_of_stage(const bench_case *c, int number)
 {
     mesh m;
     trainer_options o = { .machine = case_machine(c) };
     mesh_open(&m, &c->layout, number * stage_ranks(c), MESH_PAPER);
-    measure r = measure_case(few, &m, &o);
-    double tokens = (double)r.arena.by_kind[BATCH] / (double)few->microbatches * (double)c->microbatches,
-           bytes = (double)r.arena.used - (double)r.arena.by_kind[BATCH] + tokens + memory_outside_estimate(&m);
-    measure_free(&r);
+    double bytes = (double)measure_layout(c, &m, &o) + memory_outside_estimate(&m);
     mesh_close(&m);
     return bytes;
 }
 
 double paper_rank_bytes(const bench_case *c)
 {
-    bench_case few = *c;
     int last = c->layout.degree[AXIS_PIPELINE] - 1;
-    few.microbatches = most_in_flight(c);
-    few.global_batch = c->global_batch / c->microbatches * few.microbatches;
-    double most = bytes_of_stage(c, &few, last);
-    for (int i = 0; i < last && i < 2; i++) most = fmax(most, bytes_of_stage(c, &few, i));
-    return most;
+    double most = bytes_of_stage(c, last);
+    for (int i = 0; i < last && i < 2; i++) most = fmax(most, bytes_of_stage(c, i));
+    return most + scratch_bytes(c);
 }

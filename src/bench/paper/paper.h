@@ -32,7 +32,6 @@ flop_count paper_model_flops(const paper *p);
 double paper_submitted_flops(const paper *p, const bench_case *c);
 
 /* Returns the most bytes that a rank takes on a GPU, with what libraries take outside the arena
- * (memory_outside_estimate). Measures fewer microbatches than a step has, because no more are in flight, and three
- * stages: the first holds the most microbatches, the last has the loss, the second may have more layers than the first.
- */
+ * (memory_outside_estimate). Lays out three stages: the first holds the most microbatches, the last has the loss, and
+ * the second may have more layers than the first. */
 double paper_rank_bytes(const bench_case *c);

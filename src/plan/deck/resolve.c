@@ -124,8 +124,9 @@ static void sort_mistakes(case_draft *d, const case_draft *laid_out, const mista
         mistakes_add(d->wrong, here);
         return;
     }
-    snprintf(d->c.skipped, REASON_LENGTH, "%.*s", REASON_LENGTH - 1, here->message[0].line);
+    const deck_message *first = &here->message[0];
     d->is_unmet = here->line[0] != d->c.line;
+    snprintf(d->c.skipped, REASON_LENGTH, "%.*s", REASON_LENGTH - 1, first->line + (d->is_unmet ? 0 : first->sentence));
     if (d->is_unmet) mistakes_add(d->unmet, here);
 }
 

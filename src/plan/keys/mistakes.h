@@ -24,8 +24,9 @@ typedef struct {
 
 enum { DECK_MESSAGES = 50 };
 typedef struct {
-    char line[1536];
-} deck_message; /* "DECK:LINE: key: sentence" */
+    char line[1536]; /* "DECK:LINE: key: sentence" */
+    int sentence;    /* its place in the line */
+} deck_message;
 
 typedef struct {
     const char *deck; /* name as given; borrowed */

@@ -322,8 +322,7 @@ static int write_record(const char *path)
 int main(int argc, char **argv)
 {
     TESTS(tests, each_rule_that_is_broken_is_told, a_soak_has_the_steps_that_it_came_to, steps_are_summarized,
-          slow_steps_count_and_are_named, what_is_comparable, ,
-          peaks_come_from_the_deck_where_none_is_known);
+          slow_steps_count_and_are_named, what_is_comparable, peaks_come_from_the_deck_where_none_is_known);
     if (argc > 2 && strcmp(argv[1], "--record") == 0) return write_record(argv[2]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,178 @@
+/* The default deck at every number of ranks: compares what deck_read resolves for each machine with the table
+ * validation/decks/default.list. The memory of full and proxy models is measured on paper, as in a run.
+ *   default_deck --write    prints the table */
+#include "bench/paper/paper.h"
+#include "plan/catalogue/devices.h"
+#include "plan/deck/deck.h"
+#include "units/tests.h"
+
+static const char *const machines[] = { "host", "H100", "B200", "GB200", "L40S" };
+enum { MACHINES = 5, CASES = 14, FEW = 64, FEW_GPUS = 9 };
+static const int more[] = { 72, 96, 128, 256, 500, 512, 1000, 1024, 2048, 16384 },
+                 few_gpus[FEW_GPUS] = { 1, 2, 4, 8, 63, 64, 500, 512, 16384 };
+enum { COUNTS = FEW + sizeof more / sizeof *more, TEXT = 128 };
+
+static int count_at(int i) { return i < FEW ? i + 1 : more[i - FEW]; }
+
+static char deck_text[8192];
+
+static deck deck_at(const char *name, int ranks)
+{
+    bool host = strcmp(name, "host") == 0;
+    deck_source source = { .name = "gsw.dat",
+                           .text = deck_text,
+                           .length = strlen(deck_text),
+                           .ranks = ranks,
+                           .device = host ? NULL : name,
+                           .device_bytes = device_bytes(host ? NULL : name),
+                           .rank_bytes = paper_rank_bytes,
+                           .dry_run = true,
+                           .cuda_missing = host ? "a host" : NULL };
+    deck d = deck_read(&source);
+    if (d.messages) fail_msg("%s", d.message[0].line);
+    assert_int_equal(d.cases, CASES);
+    return d;
+}
+
+/* Writes a case without its number of ranks: size, layers, degrees, sequences of a data rank. */
+static void describe(const char *name, const bench_case *c, char text[TEXT])
+{
+    const int *n = c->layout.degree;
+    snprintf(text, TEXT, "%-5s %-14s %-4s %-5s %3lld  T%d P%d C%d E%d S%d V%d  batch %lld%s", name, c->workload,
+             precision_name(c->precision), size_name(c->size), (long long)c->model.layers, n[AXIS_TENSOR],
+             n[AXIS_PIPELINE], n[AXIS_CONTEXT], c->layout.expert, n[AXIS_SHARD], c->layout.chunks_per_stage,
+             (long long)(c->global_batch / n[AXIS_DATA] / n[AXIS_SHARD]), c->skipped[0] ? " SKIPPED" : "");
+}
+
+/* Returns data x shard ranks that could not be used, although there are ranks for them. */
+static int unused_data(const bench_case *c)
+{
+    int data = c->layout.degree[AXIS_DATA];
+    return c->world_ranks / (c->layout.ranks / data) - data;
+}
+
+/* ---- the table: DESCRIPTION : COUNT... ; a count is N, FIRST-LAST+STEP, or N:UNUSED ---- */
+
+static void write_counts(const int *count, const int *unused, int n)
+{
+    for (int i = 0, last; i < n; i = last + 1) {
+        int step = i + 1 < n ? count[i + 1] - count[i] : 0;
+        last = i;
+        while (last + 1 < n && !unused[last] && !unused[last + 1] && count[last + 1] - count[last] == step) last++;
+        if (last < i + 2) last = i;
+        if (unused[i]) printf(" %d:%d", count[i], unused[i]);
+        else if (last == i) printf(" %d", count[i]);
+        else printf(" %d-%d+%d", count[i], count[last], step);
+    }
+    printf("\n");
+}
+
+static void write_machine(const char *name)
+{
+    static char text[CASES][COUNTS][TEXT];
+    static int unused[CASES][COUNTS];
+    for (int i = 0; i < (int)COUNTS; i++) {
+        deck d = deck_at(name, count_at(i));
+        for (int k = 0; k < CASES; k++) describe(name, &d.item[k], text[k][i]), unused[k][i] = unused_data(&d.item[k]);
+        deck_free(&d);
+    }
+    for (int k = 0; k < CASES; k++)
+        for (int i = 0; i < (int)COUNTS; i++) {
+            int count[COUNTS], left[COUNTS], n = 0;
+            bool written = false;
+            for (int j = 0; j < (int)COUNTS; j++) {
+                if (strcmp(text[k][i], text[k][j])) continue;
+                written |= j < i;
+                count[n] = count_at(j), left[n++] = unused[k][j];
+            }
+            if (written) continue;
+            printf("%s :", text[k][i]);
+            write_counts(count, left, n);
+        }
+}
+
+/* Returns whether a list of counts has this one. */
+static bool has_count(const char *list, int wanted, int *unused)
+{
+    int first, last, step, used;
+    for (; sscanf(list, " %d%n", &first, &used) == 1; list += strcspn(list + 1, " \n") + 1) {
+        *unused = 0;
+        if (sscanf(list, " %d-%d+%d", &first, &last, &step) == 3) {
+            if (wanted >= first && wanted <= last && (wanted - first) % step == 0) return true;
+        } else if (first == wanted) return sscanf(list, " %d:%d", &first, unused) > 0;
+    }
+    return false;
+}
+
+/* Compares a case with the only row of its description that has its number of ranks. */
+static void compare(FILE *table, const char *name, const bench_case *c)
+{
+    char text[TEXT], line[2048];
+    int unused = -1;
+    describe(name, c, text);
+    rewind(table);
+    while (unused < 0 && fgets(line, sizeof line, table))
+        if (strncmp(line, text, strlen(text)) == 0 && strncmp(line + strlen(text), " :", 2) == 0 &&
+            !has_count(line + strlen(text) + 2, c->world_ranks, &unused))
+            unused = -1;
+    if (unused != unused_data(c))
+        fail_msg("%d ranks: %s, %d data ranks unused: the table has another row", c->world_ranks, text, unused_data(c));
+}
+
+static bool is_asked(int m, int ranks)
+{
+    bool asked = m == 0 || getenv("XGSW_TEST_FULL");
+    for (int i = 0; i < FEW_GPUS; i++) asked |= m == 1 && ranks == few_gpus[i];
+    return asked;
+}
+
+/* On the host at every count; on GPUs in short form at nine counts of H100s. */
+static void resolves_as_in_the_table(void **state)
+{
+    FILE *table = fopen("validation/decks/default.list", "r");
+    assert_non_null(table);
+    for (int m = 0; m < MACHINES; m++)
+        for (int i = 0; i < (int)COUNTS; i++) {
+            if (!is_asked(m, count_at(i))) continue;
+            deck d = deck_at(machines[m], count_at(i));
+            for (int k = 0; k < CASES; k++) compare(table, machines[m], &d.item[k]);
+            deck_free(&d);
+        }
+    fclose(table);
+}
+
+/* The bytes that decide over a proxy are those that the dry run prints, although fewer microbatches and stages are
+ * measured. */
+static void bytes_of_a_rank_are_those_on_paper(void **state)
+{
+    static const int counts[] = { 8, 64 };
+    for (int i = 0; i < 2; i++) {
+        deck d = deck_at("H100", counts[i]);
+        for (int k = 0; k < CASES; k++) {
+            const bench_case *c = &d.item[k];
+            paper p = paper_open(c);
+            double most = 0.0;
+            for (int s = 0; s < p.stages; s++)
+                if ((double)p.stage[s].total > most) most = (double)p.stage[s].total;
+            printf("# %d %s %s: %.6f %.6f\n", counts[i], c->workload, precision_name(c->precision), most / 1e9,
+                   paper_rank_bytes(c) / 1e9);
+            paper_close(&p);
+        }
+        deck_free(&d);
+    }
+}
+
+static void read_deck(void)
+{
+    FILE *f = fopen("inputs/gsw.dat", "r");
+    if (f) deck_text[fread(deck_text, 1, sizeof deck_text - 1, f)] = 0, fclose(f);
+}
+
+int main(int argc, char **argv)
+{
+    TESTS(tests, resolves_as_in_the_table, bytes_of_a_rank_are_those_on_paper);
+    read_deck();
+    if (argc < 2) return cmocka_run_group_tests(tests, NULL, NULL);
+    for (int m = 0; m < MACHINES; m++) write_machine(machines[m]);
+    return 0;
+}
