@@ -117,6 +117,32 @@ static double printed_to(const char *figure)
     return 0.5 * pow(10, point ? -(double)strlen(point + 1) : 0) / atof(figure);
 }
 
+/* Every row of the table of devices is a row of devices.csv, in the same order, and has a peak of BF16, and of FP8 but
+ * for A100. Every published cell has a device with memory. */
+static void devices_are_the_table(void **state)
+{
+    FILE *file = fopen("validation/reference/devices.csv", "r");
+    cell c;
+    assert_non_null(file);
+    assert_non_null(fgets(c.line, sizeof c.line, file));
+    for (int i = 0; fgets(c.line, sizeof c.line, file) || device_at(i); i++) {
+        const device_row *r = device_at(i);
+        split(&c);
+        assert_non_null(r);
+        assert_string_equal(r->name, c.column[0]);
+        assert_true(r->bf16 > 0.0 && (r->fp8 > 0.0) != (strcmp(r->name, "A100") == 0));
+        assert_true(fabs(r->bf16 - 1e12 * atof(c.column[1])) < 1.0 && fabs(r->fp8 - 1e12 * atof(c.column[2])) < 1.0);
+        assert_true(r->memory_bytes == 1073741824.0 * atof(c.column[3]));
+        assert_true(r->domain == atoi(c.column[4]) && r->node == atoi(c.column[5]));
+        assert_true(*c.column[6] && (r->memory_bytes == 0.0) == !*c.column[7]);
+        assert_ptr_equal(device_find(r->name), r);
+    }
+    fclose(file);
+    assert_string_equal(device_find("NVIDIA GH200 144G HBM3e")->name, "GH200-144G");
+    assert_string_equal(device_find("NVIDIA GH200 480GB")->name, "GH200");
+    for (int i = 0; recipe_at(i); i++) assert_true(device_find(recipe_at(i)->gpu)->memory_bytes > 0.0);
+}
+
 /* Step times are printed to 0.01 s; the flops of the MFU column to three digits. */
 static void printed_figures_follow(void **state)
 {
@@ -192,7 +218,6 @@ static void a_device_has_its_own_rows(void **state)
     }
     assert_int_equal(smallest("llama3.1-405b", PRECISION_BF16, 126, "GB300")->gpus, 512);
     assert_int_equal(smallest("llama3.1-405b", PRECISION_BF16, 126, "GB200")->gpus, 128);
-    for (int i = 0; recipe_at(i); i++) assert_true(device_find(recipe_at(i)->gpu)->memory_bytes > 0.0);
 }
 
 static void workloads_are_found(void **state)
@@ -322,6 +347,6 @@ static void ceilings(void **state)
     assert_true(isnan(mixed_ceiling(2.0, 1.0, 0.0, 312e12)));
 }
 
-TEST_PROGRAM("catalogue", read_table, NULL, rows_are_the_cells, rows_add_up, printed_figures_follow,
-             the_row_is_the_next_smaller, a_device_has_its_own_rows, workloads_are_found, formula_values,
-             model_formula_is_comparable, bench_step, peaks, ceilings)
+TEST_PROGRAM("catalogue", read_table, NULL, rows_are_the_cells, rows_add_up, devices_are_the_table,
+             printed_figures_follow, the_row_is_the_next_smaller, a_device_has_its_own_rows, workloads_are_found,
+             formula_values, model_formula_is_comparable, bench_step, peaks, ceilings)
