@@ -243,7 +243,7 @@ static void describe_title(const bench_case *c)
     if (c->repeats > 1)
         say("  (run %lld times, as cases %d to %lld)\n", (long long)c->repeats, c->number,
             c->number + (long long)c->repeats - 1);
-    if (c->skipped[0]) say("  SKIPPED: %s\n  (give another number of ranks with --ranks N)\n", c->skipped);
+    if (c->skipped[0]) say("  SKIPPED: %s\n", c->skipped);
 }
 
 /* Prints a case and fills in its memory and time. Returns whether its operations are ordered. */

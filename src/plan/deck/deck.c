@@ -181,6 +181,17 @@ static void set_checkpoint_folders(reading *r)
     }
 }
 
+/* A deck of FP8 cases alone trains nothing on GPUs without FP8. */
+static void refuse_fp8_alone(reading *r)
+{
+    char why[REASON_LENGTH];
+    const deck *d = &r->result;
+    for (int64_t i = 0; i < d->cases; i++)
+        if (d->item[i].precision != PRECISION_FP8 || d->item[i].backend != BACKEND_CUDA) return;
+    if (d->cases && source_lacks_fp8(r->source, why))
+        mistake(r->wrong, line_of(r, KEY_PRECISION), "precision", "%s; give bf16", why);
+}
+
 static void read_text(reading *r)
 {
     r->written = deck_scan(r->source, r->result.title, r->wrong);
@@ -191,6 +202,7 @@ static void read_text(reading *r)
     else if (readable) {
         unroll_all(r);
         set_checkpoint_folders(r);
+        refuse_fp8_alone(r);
         report_unused(r);
     }
     written_free(&r->written);

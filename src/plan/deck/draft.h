@@ -39,5 +39,7 @@ state_sharding effective_sharding(const mesh_layout *l, state_sharding sharding)
 schedule_kind schedule_by_chunks(const mesh_layout *l);
 /* Refuses keys that contradict one another; skips the case if only the number of ranks is wrong (contradictions.c). */
 void draft_validate(case_draft *d);
+/* Returns whether the GPUs do not multiply FP8, and why. An FP8 case on them is skipped (resolve.c). */
+bool source_lacks_fp8(const deck_source *s, char why[REASON_LENGTH]);
 /* Resolves the whole case (resolve.c). */
 void draft_resolve(case_draft *d);

@@ -9,7 +9,7 @@ typedef struct {
     const char *text;
     size_t length;       /* bytes of the text */
     int ranks;           /* ranks in the world */
-    const char *device;  /* GPU whose recipe rows are used; NULL: PAPER_DEVICE */
+    const char *device;  /* GPU whose recipe rows and FP8 are used; NULL: PAPER_DEVICE */
     bool dry_run;        /* backend auto is cuda unless cuda_missing is set; this machine's GPUs do not matter */
     bool host_by_option; /* backend auto is never host: --slice would take hours; --on-host asks for it */
     bool cuda_usable;    /* every rank has a usable GPU */
