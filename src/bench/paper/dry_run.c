@@ -305,6 +305,7 @@ bool dry_run(const deck *d, const options *o, FILE *json, bool measured)
     bool ordered = true, enabled = say_enabled();
     deck_time time = { .device = o->device, .step_seconds = o->step_seconds };
     say_enable(enabled && json != stdout);
+    if (d->no_effect[0]) say("no effect   %s\n\n", d->no_effect);
     for (int64_t i = 0; i < d->cases; i += d->item[i].repeats) {
         case_result result = { .given = &d->item[i] };
         foreseen_case f = { &result, "", (double)NAN, o->device, o->device_bytes, (double)NAN };

@@ -13,8 +13,9 @@ typedef struct {
     mistakes *wrong;
     written_deck written;
     deck result;
-    bool complete;                      /* every section could be unrolled */
-    bool uses[DECK_SECTIONS + 1][KEYS]; /* a case depends on the section's value; only keys with a key_condition */
+    bool complete; /* every section could be unrolled */
+    bool uses[DECK_SECTIONS + 1]
+             [KEYS]; /* a case depends on the section's value; only keys with a key_condition matter */
 } reading;
 
 /* Returns the section whose setting of the key holds for section i: i itself, or 0. */
@@ -91,10 +92,11 @@ static bench_case *earlier_same_run(const deck *d, int64_t first, const bench_ca
     return NULL;
 }
 
+/* A skipped case has no layout that could tell which keys it would use. */
 static void note_uses(reading *r, int i, const bench_case *c)
 {
     for (key_id key = 0; key < KEYS; key++)
-        if (key_condition(key) && key_is_used(key, c)) r->uses[section_of(r, i, key)][key] = true;
+        if (c->skipped[0] || key_is_used(key, c)) r->uses[section_of(r, i, key)][key] = true;
 }
 
 static void unroll(reading *r, int i)
@@ -105,8 +107,8 @@ static void unroll(reading *r, int i)
         if (count_values(setting_of(r, i, key), key) > 1) r->result.swept[key] = true;
     for (int index = 0; index < cases; index++) {
         case_draft d = draft_of(r, i, index);
-        note_uses(r, i, &d.c);
         draft_resolve(&d);
+        note_uses(r, i, &d.c);
         bench_case *same = earlier_same_run(&r->result, first, &d.c);
         if (same) same->stands_for++;
         else add_repeats(r, &d.c);
@@ -136,12 +138,22 @@ static bool is_overridden(const reading *r, key_id key)
     return r->written.sections > 1;
 }
 
+static void note_no_effect(deck *d, int line, const char *key, const char *condition)
+{
+    size_t used = strlen(d->no_effect);
+    snprintf(d->no_effect + used, sizeof d->no_effect - used, "%s%s in line %d: there is no case where %s",
+             used ? "; " : "", key, line, condition);
+}
+
 static void report_unused_conditional(reading *r, key_id key)
 {
-    for (int i = 0; r->complete && i < r->written.sections; i++) {
+    bool harmless = false;
+    const char *condition = key_condition(key, &harmless);
+    for (int i = 0; condition && r->complete && i < r->written.sections; i++) {
         int line = r->written.section[i].setting[key].line;
-        if (line && !r->uses[i][key] && !(i == 0 && is_overridden(r, key)))
-            mistake(r->wrong, line, key_at(key)->name, "unused: there is no case where %s", key_condition(key));
+        if (!line || r->uses[i][key] || (i == 0 && is_overridden(r, key))) continue;
+        if (harmless) note_no_effect(&r->result, line, key_at(key)->name, condition);
+        else mistake(r->wrong, line, key_at(key)->name, "unused: there is no case where %s", condition);
     }
 }
 
@@ -151,8 +163,7 @@ static void report_unused(reading *r)
         if (!key_is_of_run(key) && r->written.section[0].setting[key].line && is_overridden(r, key))
             mistake(r->wrong, r->written.section[0].setting[key].line, key_at(key)->name,
                     "unused: every section sets this key");
-    for (key_id key = 0; key < KEYS; key++)
-        if (key_condition(key)) report_unused_conditional(r, key);
+    for (key_id key = 0; key < KEYS; key++) report_unused_conditional(r, key);
 }
 
 static int line_of(const reading *r, key_id key)
