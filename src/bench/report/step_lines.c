@@ -47,15 +47,15 @@ static void say_iteration(const case_result *r, const step_now *now)
 static void say_epoch(const case_result *r, const step_now *now)
 {
     static const char bar[] = "██████████";
-    enum { BLOCKS = 10, BLOCK_BYTES = (int)(sizeof bar - 1) / BLOCKS };
+    enum { BAR = 10, BLOCK_BYTES = (int)(sizeof bar - 1) / BAR };
     const bench_case *c = r->given;
     int64_t step = now->step;
     long long steps = steps_last(c, now) + 1, done = step + 1, spent = (long long)now->spent_seconds,
               remaining = (long long)steps_seconds_left(c, now, mean_seconds(now));
-    int filled = (int)(BLOCKS * done / steps);
+    int filled = (int)(BAR * done / steps);
     say("Epoch 0: : %lld%%|%.*s%*s| %lld/%lld [%02lld:%02lld<%02lld:%02lld, reduced_train_loss=%.6f, "
         "global_step=%lld.00, consumed_samples=%lld.0, train_step_timing in s=%.4f]\n",
-        100 * done / steps, BLOCK_BYTES * filled, bar, BLOCKS - filled, "", done, steps, spent / 60, spent % 60,
+        100 * done / steps, BLOCK_BYTES * filled, bar, BAR - filled, "", done, steps, spent / 60, spent % 60,
         remaining / 60, remaining % 60, r->seen.loss[step], (long long)step, done * (long long)c->global_batch,
         r->seen.own_seconds[step]);
 }
