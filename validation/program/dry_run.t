@@ -48,7 +48,8 @@ def cells():
     least = {}
     for row in rows:
         least.setdefault((row["workload"], row["precision"]), row["gpus"])
-    brief = ("llama3.1-8b", "fp8"), ("llama3.1-70b", "fp8"), *((name, "bf16") for name in SHAPES if not name.endswith("-70b"))
+    brief = ("llama3.1-8b", "fp8"), ("llama3.1-70b", "fp8"), *((name, "bf16") for name in SHAPES
+                                                               if not name.endswith("-70b"))
     return [row for row in rows if EVERY or row["gpus"] == least[row["workload"], row["precision"]]
             and (FULL or (row["workload"], row["precision"]) in brief)]
 
@@ -227,7 +228,8 @@ run = alone("--dry-run", deck_file("expect = 1\n[llama3.1-70b]\nsize = full\n"),
 tap.ok("  expected    1.0 tokens/s less 5 %: NOT ACCEPTED (SKIPPED)\n" in run.stdout, "a case that is skipped",
        run.stdout)
 run = alone("--dry-run", deck_file("[llama3.1-405b]\nsize = full\ntensor = 8\n"), "--ranks", "8")
-tap.ok(run.returncode == 0 and "  fits        NO, a device of 84.9 GB: " in run.stdout and "published" not in run.stdout,
+tap.ok(run.returncode == 0 and "  fits        NO, a device of 84.9 GB: " in run.stdout
+       and "published" not in run.stdout,
        "a case that does not fit, and is no cell", run.stdout)
 run = alone("--dry-run", deck_file("[llama3.1-8b]\nsize = full\ntensor = 8\nprecision = fp8\n"), "--ranks", "8",
             "--device-memory", "1")

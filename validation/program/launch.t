@@ -167,10 +167,12 @@ def check_variables(tap):
     ordinary = {"scheduler": "slurm", "Schedule": "1f1b", "SLURM_TIMES": "1", "STEPSIZE": "1", "SEEDS": "2",
                 "SBATCH_ACOUNT": "me", "EXPEKT": "", "SEQLEN": "8", "NGPUS_PER_NODE": "4", "NUMNODES": "4",
                 "HOST_FILE": "hosts"}
-    run = launch({**cell, **ordinary, "HF_TOKEN": "x", "ENABLE_SOMETHING": "y", "TP": "2", "USE_PGLE": "True"}, "--print", "deck")
+    run = launch({**cell, **ordinary, "HF_TOKEN": "x", "ENABLE_SOMETHING": "y", "TP": "2", "USE_PGLE": "True"},
+                 "--print", "deck")
     tap.ok(run.returncode == 0 and "not used: HF_TOKEN" in run.stderr and "ENABLE_SOMETHING is not known" in run.stderr
            and "HOST_FILE is ignored: HOSTFILE is read here" in run.stderr and "scheduler" not in run.stderr
-           and "USE_PGLE=true has no effect: " in run.stderr and "ignored: TP" in run.stderr and "tensor" not in run.stdout, "what is not used is told", run.stderr)
+           and "USE_PGLE=true has no effect: " in run.stderr and "ignored: TP" in run.stderr
+           and "tensor" not in run.stdout, "what is not used is told", run.stderr)
     run = launch({**cell, "ENABLE_NCCLTRACE": "true"}, "--print", "mpirun")
     tap.ok("-nccl-trace/bf16" in run.stdout and "warmup = 2\nsteps = 3\n" in run.stdout,
            "a trace: few steps, elsewhere", run.stdout)
