@@ -300,13 +300,6 @@ def check_runs(tap):
         tap.ok(len(logs) == len(records) == 4 and any(name.endswith("-77.server-2.h5") for name in records),
                "four runs leave four logs and records, two of them those of one job", f"{logs} {records}")
         tap.ok(not glob.glob(f"{folder}/**/elsewhere.h5", recursive=True), "and none where the deck had it")
-        found = subprocess.run(f"grep 'completed step:' {logs[0]} | tail -1; "
-                               "grep -r --include '*.out' train_step_timing results | grep small-2-77.out", shell=True,
-                               capture_output=True, text=True, check=False, cwd=folder).stdout.splitlines()
-        tap.ok(len(found) == 5 and re.match(r"completed step: 1, seconds: [0-9.]+, TFLOP/s/device: ", found[0])
-               and sum("train_step_timing in s: " in line for line in found) == 2
-               and sum("train_step_timing in s=" in line for line in found) == 2,
-               "what users of the recipes grep is found in the log", "\n".join(found))
 
 
 def columns(line):
