@@ -2,8 +2,7 @@
 #pragma once
 #include "base/text.h"
 
-/* Dense peaks in flop/s: half of what data sheets print "with sparsity". FP8 is 0 on a GPU that does not multiply it. A
- * row without memory has peaks only. */
+/* Dense peaks in flop/s: half of what data sheets print "with sparsity". FP8 is 0 on a GPU without it. */
 typedef struct {
     const char *name;
     double bf16, fp8;
@@ -19,7 +18,7 @@ const device_row *device_at(int i);
 /* Returns the row whose name the device's name begins with, after "NVIDIA ": "NVIDIA H100 80GB HBM3" or "H100". A blank
  * equals a hyphen. Returns NULL if there is none, and for a part of a GPU (MIG). */
 const device_row *device_find(const char *name);
-/* Returns the memory in bytes; that of PAPER_DEVICE if the name is NULL or has no row with memory. */
+/* Returns the memory in bytes; that of PAPER_DEVICE if the name is NULL or unknown. */
 double device_bytes(const char *name);
 /* Returns the GPUs of the device's NVLink domain; those of PAPER_DEVICE if the device is unknown. */
 int device_domain(const char *name);
@@ -28,5 +27,5 @@ const device_row *device_named(const char *name, char *sentence, size_t length);
 /* Returns whether the device is the GPU of a cell. Cells are of SXM modules and trays; other cards and parts of a GPU
  * are slower. */
 bool device_is(const char *device, const char *gpu);
-/* Prints the rows that --device accepts. */
+/* Prints the rows. */
 void devices_print(void);
