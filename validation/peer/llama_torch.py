@@ -20,8 +20,8 @@ import statistics
 import sys
 import time
 
-PEAK = {"H100 PCIe": 756.5e12, "H100 NVL": 835.5e12, "H200 NVL": 835.5e12, "H100": 989e12, "H200": 989e12,
-        "GH200": 989e12, "A100": 312e12}
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+from validate import devices     # noqa: E402
 
 
 @dataclasses.dataclass
@@ -45,11 +45,6 @@ def flops(s, causal=False):
                           + 3 * s.hidden * s.ffn)
     positions = s.sequence // 2 if causal else s.sequence
     return s.sequence * (6 * (weights + s.vocabulary * s.hidden) + 12 * s.layers * s.heads * head * positions)
-
-
-def peak_of(name):
-    name = name.removeprefix("NVIDIA ")
-    return next((peak for words, peak in PEAK.items() if name.startswith(words) and " MIG " not in name), None)
 
 
 def rotation_table(torch, s, device):
@@ -233,7 +228,7 @@ def train(torch, s, given, device):
 
 def report(torch, s, given, device, seconds, losses):
     name = torch.cuda.get_device_name() if device == "cuda" else "cpu"
-    peak = peak_of(name) if device == "cuda" else None
+    peak = devices.peaks(name)[0] if device == "cuda" else math.nan
     mean, median = statistics.fmean(seconds), statistics.median(seconds)
     speed = given.batch * flops(s) / mean
     result = {"workload": "torch", "torch": torch.__version__, "compiled": not given.why_eager,
@@ -243,13 +238,13 @@ def report(torch, s, given, device, seconds, losses):
               "minimum_seconds": min(seconds), "maximum_seconds": max(seconds),
               "tokens_per_second": given.batch * s.sequence / mean,
               "recipe_flops_per_sequence": flops(s), "model_flops_per_sequence": flops(s, causal=True),
-              "recipe_mfu": speed / peak if peak else None,
-              "model_mfu": given.batch * flops(s, causal=True) / mean / peak if peak else None,
+              "recipe_mfu": speed / peak if peak > 0 else None,
+              "model_mfu": given.batch * flops(s, causal=True) / mean / peak if peak > 0 else None,
               "losses": losses, "attention": given.attention,
               "memory_bytes": torch.cuda.max_memory_allocated() if device == "cuda" else None,
               "cudnn": torch.backends.cudnn.version()}
     print(f"Step time  mean {mean:.4f} s, median {median:.4f}, min {min(seconds):.4f}, max {max(seconds):.4f}; "
-          f"recipe MFU {'n/a' if not peak else f'{100.0 * speed / peak:.2f} %'}")
+          f"recipe MFU {'n/a' if math.isnan(peak) else f'{100.0 * speed / peak:.2f} %'}")
     print("PEER_RESULT " + json.dumps(result))
 
 

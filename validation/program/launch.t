@@ -39,11 +39,34 @@ fi
 unset FLUX_JOB_ID   # Open MPI believes it
 shift 4; exec "$TOP/run/local" -q -n 2 -x "$@" """,
 }
+# Starts the recipe's deck on one rank of the host, at the smallest size.
+SRUN = """for deck; do :; done
+sed 's/^size = full/size = check/; s/^backend = cuda/backend = host/; s/^warmup.*/warmup = 0/; s/^steps.*/steps = 2/
+    s/^record = .*/record = none/; 3i check = off' "$deck" >small.dat
+exec "$XGSW" small.dat"""
+# Variables of a recipe; its command that finds the last step, run in STAGE_PATH; the line that it prints, from the
+# recipe's document.
+GREPS = (
+    ({"WORKLOAD": "llama2-70b", "JOB_TOTAL_GPUS": "64"},
+     "grep 'completed step:' results/$GSW_VERSION/bf16/70b/64/log-maxtext-64_70b_1407993.out | tail -1",
+     "completed step: 49, seconds: 7.908, TFLOP/s/device: 460.480, Tokens/s/device: 1035.970, total_weights: 524288, "
+     "loss: 0.000"),
+    ({"MODEL_SIZE": "8b"}, "grep -r --include '*.out' train_step_timing experiments | tail -1 | sed 's/^[^:]*://'",
+     "Training epoch 0, iteration 49/49 | lr: 7.496e-06 | global_batch_size: 128 | global_step: 49 | "
+     "peak_memory_usage: 70833405952 | memory_allocated: 44271689728 | reduced_train_loss: 11.96 | "
+     "train_step_timing in s: 12.39 | consumed_samples: 6400"),
+    ({"MODEL_SIZE": "340b", "JOB_TOTAL_GPUS": "128"}, "grep train_step_timing results/*.out | tail -1",
+     "Epoch 0: : 100%|██████████| 100/100 [07:57<00:00, reduced_train_loss=7.310, global_step=99.00, "
+     "consumed_samples=25600.0, train_step_timing in s=3.590]"),
+    ({"MODEL_SIZE": "314b", "JOB_TOTAL_GPUS": "8"},
+     "cd results/$GSW_VERSION/bf16/314b/8 && grep train_step_timing *.out | tail -1",
+     "Epoch 0: : 100%|██████████| 50/50 [23:22<00:00, reduced_train_loss=0.186, global_step=49.00, "
+     "consumed_samples=51200.0, train_step_timing in s=24.00]"))
 # Variables, and words of the message that refuses them.
 REFUSED = (
     ({"MODEL_SIZE": "8b", "JOB_TOTAL_GPUS": "8"}, "Give DTYPE=bf16 or DTYPE=fp8"),
     ({"DTYPE": "bf16", "JOB_TOTAL_GPUS": "64"}, "which model? Give MODEL_SIZE, or WORKLOAD: llama3.1-8b, "),
-    ({"DTYPE": "bf16", "MODEL_SIZE": "8b"}, "Give JOB_TOTAL_GPUS or NUM_NODES"),
+    ({"DTYPE": "bf16", "MODEL_SIZE": "340b"}, "Give JOB_TOTAL_GPUS or NUM_NODES"),
     ({"DTYPE": "int8", "MODEL_SIZE": "9b", "JOB_TOTAL_GPUS": "-8"}, "DTYPE=int8: give bf16 or fp8"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "WORKLOAD": "llama2-70b"}, "is not of MODEL_SIZE=8b"),
     ({"DTYPE": "bf16", "WORKLOAD": "llama4", "JOB_TOTAL_GPUS": "8"}, "WORKLOAD=llama4 is none of llama3.1-8b, "),
@@ -63,6 +86,8 @@ REFUSED = (
     ({"WORKLOAD": "gpt3-175b", "TP": "4"}, "PP x TP x DP are 32 GPUs, but the job has 64"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "JOB_TOTAL_GPUS": "16", "SLURM_JOB_NUM_NODES": "1"}, "submit it with -N 2"),
     ({"DTYPE": "bf16", "MODEL_SIZE": "8b", "NUM_NODES": "1", "SLURM_TIME": "soon"}, "SLURM_TIME=soon: give HOURS"),
+    ({"DTYPE": "bf16", "MODEL_SIZE": "70b"}, "the recipe's smallest layout needs 64 ranks, there are 8"),
+    ({"DTYPE": "fp8", "MODEL_SIZE": "8b", "DEVICE": "A100"}, "precision: A100 cannot multiply FP8; give bf16"),
     ({"EXPEKT": "reference"}, "EXPEKT is not known here: is EXPECT meant?"),
     ({"NUM_NODSE": "1", "DTPYE": "bf16"}, "NUM_NODSE is not known here: is NUM_NODES meant?"),
     ({"Tolerance": "0.1"}, "Tolerance is not known here: is TOLERANCE meant?"),
@@ -72,7 +97,8 @@ REFUSED = (
 def launch(variables, *arguments, folder=None):
     """Runs run/launch with these variables and no others of that kind."""
     ours = re.compile("SLURM|SBATCH|PBS|FLUX|ENABLE_|ADDITIONAL_|NUM_NODES|SCHEDULE|DTYPE|WORKLOAD|MODEL_SIZE|STEPS|"
-                      "PROFILE|RUN_CONF|HOSTFILE|JOB_TOTAL|GPUS_PER|LOAD_CHECK|EXPECT|TOLERANCE|REPEATS|SEED|"
+                      "PROFILE|RUN_CONF|HOSTFILE|JOB_TOTAL|GPUS_PER|LOAD_CHECK|EXPECT|TOLERANCE|REPEATS|SEED|USE_PGLE|"
+                      "STAGE_PATH|GSW_VERSION|"
                       "(PP|TP|DP|VP|MBS|GA|SEQ_LEN)$")
     environment = {name: value for name, value in os.environ.items() if not ours.match(name)}
     environment.update(XGSW=os.path.abspath(PROGRAM), TOP=os.getcwd(), OMP_NUM_THREADS="1", **variables)
@@ -141,10 +167,12 @@ def check_variables(tap):
     ordinary = {"scheduler": "slurm", "Schedule": "1f1b", "SLURM_TIMES": "1", "STEPSIZE": "1", "SEEDS": "2",
                 "SBATCH_ACOUNT": "me", "EXPEKT": "", "SEQLEN": "8", "NGPUS_PER_NODE": "4", "NUMNODES": "4",
                 "HOST_FILE": "hosts"}
-    run = launch({**cell, **ordinary, "HF_TOKEN": "x", "ENABLE_SOMETHING": "y", "TP": "2"}, "--print", "deck")
+    run = launch({**cell, **ordinary, "HF_TOKEN": "x", "ENABLE_SOMETHING": "y", "TP": "2", "USE_PGLE": "True"},
+                 "--print", "deck")
     tap.ok(run.returncode == 0 and "not used: HF_TOKEN" in run.stderr and "ENABLE_SOMETHING is not known" in run.stderr
            and "HOST_FILE is ignored: HOSTFILE is read here" in run.stderr and "scheduler" not in run.stderr
-           and "ignored: TP" in run.stderr and "tensor" not in run.stdout, "what is not used is told", run.stderr)
+           and "USE_PGLE=true has no effect: " in run.stderr and "ignored: TP" in run.stderr
+           and "tensor" not in run.stdout, "what is not used is told", run.stderr)
     run = launch({**cell, "ENABLE_NCCLTRACE": "true"}, "--print", "mpirun")
     tap.ok("-nccl-trace/bf16" in run.stdout and "warmup = 2\nsteps = 3\n" in run.stdout,
            "a trace: few steps, elsewhere", run.stdout)
@@ -160,7 +188,7 @@ def check_variables(tap):
             ({"MODEL_SIZE": "8b", "ENABLE_CHECKPOINT": "true", "LOAD_CHECKPOINT_PATH": "/x/y"},
              ("warmup = 0\nsteps = 1\ncheckpoint = llama3.1-8b-bf16-64-ID-checkpoint\nload = /x/y\n",)),
             ({"MODEL_SIZE": "8b", "ENABLE_NCCLTRACE": "true"},
-             ("NCCL trace of ranks 0-7 takes about 51 MB", "rank 0-7 8 nccl llama"))):
+             ("NCCL trace of ranks 0-63 takes about 408 MB", "rank 0-63 8 nccl llama"))):
         run = launch({"DTYPE": "bf16", "NUM_NODES": "8", **given}, "--print", "slurm")
         tap.ok(run.returncode == 0 and all(word in run.stdout + run.stderr for word in words), f"kept: {words[-1]}",
                run.stdout + run.stderr)
@@ -222,6 +250,10 @@ def check_dry_run(tap):
     tap.ok(run.returncode == 0 and "--nodes=32 --ntasks-per-node=4 " in run.stdout and "span" not in run.stderr
            and "published for 128 GB200: 59878 tokens/s" in run.stderr,
            "DEVICE=GB200: nodes of 4, its own cell, and a tensor group of 8 in its NVLink domain", run.stderr)
+    for device, memory in (("GH200", "101.5"), ("GH200-144G", "150.0")):
+        run = launch({**cell, "DEVICE": device, "NUM_NODES": "4"}, "--print", "slurm")
+        tap.ok("--nodes=4 --ntasks-per-node=2 " in run.stdout and f" fit GPUs of {memory} GB: " in run.stderr,
+               f"DEVICE={device}: nodes of 2, {memory} GB", run.stdout + run.stderr)
     check_own_decks(tap)
 
 
@@ -268,13 +300,29 @@ def check_runs(tap):
         tap.ok(len(logs) == len(records) == 4 and any(name.endswith("-77.server-2.h5") for name in records),
                "four runs leave four logs and records, two of them those of one job", f"{logs} {records}")
         tap.ok(not glob.glob(f"{folder}/**/elsewhere.h5", recursive=True), "and none where the deck had it")
-        found = subprocess.run(f"grep 'completed step:' {logs[0]} | tail -1; "
-                               "grep -r --include '*.out' train_step_timing results | grep small-2-77.out", shell=True,
-                               capture_output=True, text=True, check=False, cwd=folder).stdout.splitlines()
-        tap.ok(len(found) == 5 and re.match(r"completed step: 1, seconds: [0-9.]+, TFLOP/s/device: ", found[0])
-               and sum("train_step_timing in s: " in line for line in found) == 2
-               and sum("train_step_timing in s=" in line for line in found) == 2,
-               "what users of the recipes grep is found in the log", "\n".join(found))
+
+
+def columns(line):
+    """Returns the line without its numbers."""
+    return re.sub(r"[-+.]*\d[\d.]*(e[-+]\d+)?", "N", " ".join(line.split()))
+
+
+def check_greps(tap):
+    """What users of the recipes grep in STAGE_PATH is there, with the recipe's columns; a link lies at our place."""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "srun"), "w", encoding="utf-8") as f:
+            f.write(f"#!/usr/bin/env bash\n{SRUN}\n")
+        os.chmod(f.name, 0o755)
+        stage = {"STAGE_PATH": os.path.join(folder, "stage"), "GSW_VERSION": "25.04", "DTYPE": "bf16"}
+        for given, command, line in GREPS:
+            run = launch({**stage, **given, "SLURM_JOB_ID": "1407993", "PATH": f"{folder}:{os.environ['PATH']}"},
+                         "--start", "slurm", folder=folder)
+            found = subprocess.run(command, shell=True, env={**os.environ, **stage}, cwd=stage["STAGE_PATH"],
+                                   capture_output=True, text=True, check=False)
+            tap.ok(run.returncode == 0 and columns(found.stdout) == columns(line), f"the recipe's command: {command}",
+                   found.stdout + found.stderr + run.stderr)
+        logs = glob.glob(f"{folder}/results/25.04/bf16/*/*/*-1407993.out")
+        tap.ok(len(logs) == 4 and not os.path.exists(f"{folder}/stage/stage"), "our folders are links to them", logs)
 
 
 # Evaluates a module file, as Environment Modules and Lmod would do.
@@ -333,5 +381,6 @@ check_commands(tap)
 check_variables(tap)
 check_dry_run(tap)
 check_runs(tap)
+check_greps(tap)
 check_install(tap)
 tap.done()

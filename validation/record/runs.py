@@ -272,9 +272,10 @@ def read_once(path):
     return known or read_record(path)
 
 
-def write_sample(path):
-    """Writes a record of invented results. Returns its path."""
-    subprocess.run([os.path.join(UNITS, "record_file"), "--sample", path], check=True)
+def write_sample(path, device="NVIDIA H100 80GB HBM3"):
+    """Writes a record of invented results on the device. Returns its path."""
+    subprocess.run([os.path.join(UNITS, "record_file"), "--sample", path], check=True,
+                   env={**os.environ, "SAMPLE_DEVICE": device})
     return path
 
 

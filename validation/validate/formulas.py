@@ -5,17 +5,7 @@ from dataclasses import dataclass, fields, make_dataclass
 
 import numpy as np
 
-# Dense peaks of BF16 and FP8 in flop/s, by the start of the name of a whole device. The first match counts. Hosts have
-# none.
-PEAKS = (
-    ("H100 PCIe", 756.5e12, 1513e12),
-    ("H100 NVL", 835.5e12, 1671e12),
-    ("H200 NVL", 835.5e12, 1671e12),
-    ("H100", 989e12, 1979e12),
-    ("H200", 989e12, 1979e12),
-    ("GH200", 989e12, 1979e12),
-    ("A100", 312e12, math.nan),
-)
+from validate import devices
 
 
 @dataclass(frozen=True)
@@ -107,11 +97,8 @@ def given(shape, key):
 
 def peaks_of(shape, device):
     """Returns the BF16 and FP8 peaks of the device, or those in the deck if it has none. NaN if neither has one."""
-    name = device[len("NVIDIA ") :] if device.startswith("NVIDIA ") else device
-    known = [peaks for words, *peaks in PEAKS if name.startswith(words) and " MIG " not in name]
-    table = known[0] if known else (math.nan, math.nan)
     deck = [given(shape, key) if device else math.nan for key in ("peak_bf16", "peak_fp8")]
-    return [own if math.isnan(peak) else peak for peak, own in zip(table, deck)]
+    return [own if math.isnan(peak) else peak for peak, own in zip(devices.peaks(device), deck)]
 
 
 def peak_of(shape, device):

@@ -243,7 +243,7 @@ static void describe_title(const bench_case *c)
     if (c->repeats > 1)
         say("  (run %lld times, as cases %d to %lld)\n", (long long)c->repeats, c->number,
             c->number + (long long)c->repeats - 1);
-    if (c->skipped[0]) say("  SKIPPED: %s\n  (give another number of ranks with --ranks N)\n", c->skipped);
+    if (c->skipped[0]) say("  SKIPPED: %s\n", c->skipped);
 }
 
 /* Prints a case and fills in its memory and time. Returns whether its operations are ordered. */
@@ -305,6 +305,7 @@ bool dry_run(const deck *d, const options *o, FILE *json, bool measured)
     bool ordered = true, enabled = say_enabled();
     deck_time time = { .device = o->device, .step_seconds = o->step_seconds };
     say_enable(enabled && json != stdout);
+    if (d->no_effect[0]) say("no effect   %s\n\n", d->no_effect);
     for (int64_t i = 0; i < d->cases; i += d->item[i].repeats) {
         case_result result = { .given = &d->item[i] };
         foreseen_case f = { &result, "", (double)NAN, o->device, o->device_bytes, (double)NAN };

@@ -37,7 +37,7 @@ double forecast_fit(const bench_case *c, const paper *p, double device_bytes)
         say("  fits        if a node has %.3f GB for each of its ranks, and memory for MPI and the libraries\n",
             most / 1e9);
     else
-        say("  fits        %s a device of %.0f GB: %.3f GB on rank %d, of which about %.1f GB for context, libraries "
+        say("  fits        %s a device of %.1f GB: %.3f GB on rank %d, of which about %.1f GB for context, libraries "
             "and communicators\n",
             most <= device_bytes ? "yes," : "NO,", device_bytes / 1e9, most / 1e9, rank, most_outside / 1e9);
     return most;

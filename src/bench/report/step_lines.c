@@ -29,28 +29,35 @@ static void say_completed(const case_result *r, const step_now *now)
         tokens / seconds / c->layout.ranks, tokens, r->seen.loss[step]);
 }
 
+/* Memory is that of rank 0's arena: all of it, and what remains between steps. */
 static void say_iteration(const case_result *r, const step_now *now)
 {
     const bench_case *c = r->given;
     int64_t step = now->step;
     int64_t last = steps_last(c, now);
+    const size_t *bytes = r->seen.bytes_by_kind;
     say("Training epoch 0, iteration %*lld/%lld | lr: %.3e | global_batch_size: %lld | global_step: %*lld | "
-        "reduced_train_loss: %.6f | train_step_timing in s: %.4f | consumed_samples: %lld\n",
+        "peak_memory_usage: %zu | memory_allocated: %zu | reduced_train_loss: %.6f | train_step_timing in s: %.4f | "
+        "consumed_samples: %lld\n",
         last > 9 ? 2 : 1, (long long)step, (long long)last, r->seen.learning_rate[step], (long long)c->global_batch,
-        last > 9 ? 2 : 1, (long long)step, r->seen.loss[step], r->seen.own_seconds[step],
-        (long long)((step + 1) * c->global_batch));
+        last > 9 ? 2 : 1, (long long)step, r->seen.arena_bytes, bytes[WEIGHTS] + bytes[GRADIENTS] + bytes[OPTIMIZER],
+        r->seen.loss[step], r->seen.own_seconds[step], (long long)((step + 1) * c->global_batch));
 }
 
 static void say_epoch(const case_result *r, const step_now *now)
 {
+    static const char bar[] = "██████████";
+    enum { BAR = 10, BLOCK_BYTES = (int)(sizeof bar - 1) / BAR };
     const bench_case *c = r->given;
     int64_t step = now->step;
     long long steps = steps_last(c, now) + 1, done = step + 1, spent = (long long)now->spent_seconds,
               remaining = (long long)steps_seconds_left(c, now, mean_seconds(now));
-    say("Epoch 0: : %lld%%| %lld/%lld [%02lld:%02lld<%02lld:%02lld, reduced_train_loss=%.6f, global_step=%lld.00, "
-        "consumed_samples=%lld.0, train_step_timing in s=%.4f]\n",
-        100 * done / steps, done, steps, spent / 60, spent % 60, remaining / 60, remaining % 60, r->seen.loss[step],
-        (long long)step, done * (long long)c->global_batch, r->seen.own_seconds[step]);
+    int filled = (int)(BAR * done / steps);
+    say("Epoch 0: : %lld%%|%.*s%*s| %lld/%lld [%02lld:%02lld<%02lld:%02lld, reduced_train_loss=%.6f, "
+        "global_step=%lld.00, consumed_samples=%lld.0, train_step_timing in s=%.4f]\n",
+        100 * done / steps, BLOCK_BYTES * filled, bar, BAR - filled, "", done, steps, spent / 60, spent % 60,
+        remaining / 60, remaining % 60, r->seen.loss[step], (long long)step, done * (long long)c->global_batch,
+        r->seen.own_seconds[step]);
 }
 
 void say_step(const case_result *r, const step_now *now)

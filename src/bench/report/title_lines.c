@@ -72,6 +72,7 @@ void say_title(const run_source *run)
     say("%s\n%s\n\n", d->title[0], d->title[1]);
     say("Deck       %s, %lld case%s on %d rank%s of %d thread%s\n", run->deck_name, (long long)d->cases,
         plural(d->cases), run->ranks, plural(run->ranks), run->threads, plural(run->threads));
+    if (d->no_effect[0]) say("No effect  %s\n", d->no_effect);
     say_merged_cases(d);
     say_backends(d);
     say_place_notes(run->place);

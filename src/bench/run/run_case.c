@@ -183,8 +183,6 @@ static void keep_results(timed_steps *x)
     facts *f = &x->r->seen;
     const trainer *t = x->trainer;
     f->tally = *machine_tally(t->machine);
-    f->arena_bytes = t->arena.used;
-    memcpy(f->bytes_by_kind, t->arena.by_kind, sizeof f->bytes_by_kind);
     double seconds = x->r->given->backend == BACKEND_HOST ? -f->tally.dispatch_seconds : 0.0;
     for (int64_t i = x->r->given->warmup; i < f->completed; i++) seconds += f->own_seconds[i];
     facts_add_time(f, t->machine, f->completed - 1, seconds);
@@ -236,8 +234,12 @@ static double largest_norm(const facts *f)
 
 static void build(timed_steps *x, const trainer_options *o, mesh *m, const measure *share)
 {
+    const arena *a = &x->trainer->arena;
+    facts *f = &x->r->seen;
     trainer_build(x->trainer, x->r->given, m, o, share);
     trainer_initialize(x->trainer);
+    f->arena_bytes = a->used;
+    memcpy(f->bytes_by_kind, a->by_kind, sizeof f->bytes_by_kind);
 }
 
 /* Returns false if the checkpoint cannot be loaded. Collective over the world. */

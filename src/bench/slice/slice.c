@@ -90,8 +90,7 @@ bool slice_deck(const deck *d, const options *o, FILE *json, char *why, size_t l
 {
     for (int64_t i = 0; i < d->cases; i++) {
         const bench_case *c = &d->item[i];
-        if (c->skipped[0])
-            snprintf(why, length, "case %d cannot be laid out: %s; give other --ranks", c->number, c->skipped);
+        if (c->skipped[0]) snprintf(why, length, "case %d is skipped: %s", c->number, c->skipped);
         else if (o->rank >= c->layout.ranks)
             snprintf(why, length, "--rank %lld: case %d has ranks 0 to %d", (long long)o->rank, c->number,
                      c->layout.ranks - 1);

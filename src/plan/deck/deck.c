@@ -14,8 +14,9 @@ typedef struct {
     int drafts, unmet_drafts;
     written_deck written;
     deck result;
-    bool complete;                      /* every section could be unrolled */
-    bool uses[DECK_SECTIONS + 1][KEYS]; /* a case depends on the section's value; only keys with a key_condition */
+    bool complete; /* every section could be unrolled */
+    bool uses[DECK_SECTIONS + 1]
+             [KEYS]; /* a case depends on the section's value; only keys with a key_condition matter */
 } reading;
 
 /* Returns the section whose setting of the key holds for section i: i itself, or 0. */
@@ -92,10 +93,11 @@ static bench_case *earlier_same_run(const deck *d, int64_t first, const bench_ca
     return NULL;
 }
 
+/* A skipped case has no layout that could tell which keys it would use. */
 static void note_uses(reading *r, int i, const bench_case *c)
 {
     for (key_id key = 0; key < KEYS; key++)
-        if (key_condition(key) && key_is_used(key, c)) r->uses[section_of(r, i, key)][key] = true;
+        if (c->skipped[0] || key_is_used(key, c)) r->uses[section_of(r, i, key)][key] = true;
 }
 
 static void unroll(reading *r, int i)
@@ -106,10 +108,10 @@ static void unroll(reading *r, int i)
         if (count_values(setting_of(r, i, key), key) > 1) r->result.swept[key] = true;
     for (int index = 0; index < cases; index++) {
         case_draft d = draft_of(r, i, index);
-        note_uses(r, i, &d.c);
         draft_resolve(&d);
         r->drafts++;
         r->unmet_drafts += d.is_unmet;
+        note_uses(r, i, &d.c);
         bench_case *same = earlier_same_run(&r->result, first, &d.c);
         if (same) same->stands_for++;
         else add_repeats(r, &d.c);
@@ -139,12 +141,22 @@ static bool is_overridden(const reading *r, key_id key)
     return r->written.sections > 1;
 }
 
+static void note_no_effect(deck *d, int line, const char *key, const char *condition)
+{
+    size_t used = strlen(d->no_effect);
+    snprintf(d->no_effect + used, sizeof d->no_effect - used, "%s%s in line %d: there is no case where %s",
+             used ? "; " : "", key, line, condition);
+}
+
 static void report_unused_conditional(reading *r, key_id key)
 {
-    for (int i = 0; r->complete && i < r->written.sections; i++) {
+    bool harmless = false;
+    const char *condition = key_condition(key, &harmless);
+    for (int i = 0; condition && r->complete && i < r->written.sections; i++) {
         int line = r->written.section[i].setting[key].line;
-        if (line && !r->uses[i][key] && !(i == 0 && is_overridden(r, key)))
-            mistake(r->wrong, line, key_at(key)->name, "unused: there is no case where %s", key_condition(key));
+        if (!line || r->uses[i][key] || (i == 0 && is_overridden(r, key))) continue;
+        if (harmless) note_no_effect(&r->result, line, key_at(key)->name, condition);
+        else mistake(r->wrong, line, key_at(key)->name, "unused: there is no case where %s", condition);
     }
 }
 
@@ -154,8 +166,7 @@ static void report_unused(reading *r)
         if (!key_is_of_run(key) && r->written.section[0].setting[key].line && is_overridden(r, key))
             mistake(r->wrong, r->written.section[0].setting[key].line, key_at(key)->name,
                     "unused: every section sets this key");
-    for (key_id key = 0; key < KEYS; key++)
-        if (key_condition(key)) report_unused_conditional(r, key);
+    for (key_id key = 0; key < KEYS; key++) report_unused_conditional(r, key);
 }
 
 static int line_of(const reading *r, key_id key)
@@ -184,6 +195,17 @@ static void set_checkpoint_folders(reading *r)
     }
 }
 
+/* A deck of FP8 cases alone trains nothing on GPUs without FP8. */
+static void refuse_fp8_alone(reading *r)
+{
+    char why[REASON_LENGTH];
+    const deck *d = &r->result;
+    for (int64_t i = 0; i < d->cases; i++)
+        if (d->item[i].precision != PRECISION_FP8 || d->item[i].backend != BACKEND_CUDA) return;
+    if (d->cases && source_lacks_fp8(r->source, why))
+        mistake(r->wrong, line_of(r, KEY_PRECISION), "precision", "%s; give bf16", why);
+}
+
 static void read_text(reading *r)
 {
     r->written = deck_scan(r->source, r->result.title, r->wrong);
@@ -195,6 +217,7 @@ static void read_text(reading *r)
         unroll_all(r);
         if (r->wrong->count || r->unmet_drafts == r->drafts) mistakes_add(r->wrong, &r->unmet);
         set_checkpoint_folders(r);
+        refuse_fp8_alone(r);
         report_unused(r);
     }
     written_free(&r->written);

@@ -13,7 +13,8 @@ typedef struct {
     int messages;     /* > 0: the deck is refused, and all else is invalid */
     deck_message message[DECK_MESSAGES];
     char title[2][256];
-    bool swept[KEYS]; /* some section gives a list of values */
+    bool swept[KEYS];              /* some section gives a list of values */
+    char no_effect[REASON_LENGTH]; /* given keys that no case uses, and why; empty: none */
 } deck;
 
 /* Reads the whole deck. Collects mistakes in the order of their lines; if there are any, there are no cases.

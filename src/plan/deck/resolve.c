@@ -7,13 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns why the case cannot run on GPUs (missing, shared, or without FP8); NULL if it can. */
+/* Returns why the case cannot run on GPUs (missing or shared); NULL if it can. */
 static const char *cuda_obstacle(const case_draft *d)
 {
     const deck_source *s = d->source;
     if (s->dry_run) return s->cuda_missing;
     if (!s->cuda_usable) return s->cuda_missing ? s->cuda_missing : "no rank has a usable GPU";
-    if (d->c.precision == PRECISION_FP8 && s->cuda_without_fp8) return s->cuda_without_fp8;
     return d->c.share_devices ? NULL : s->cuda_shared;
 }
 
@@ -33,6 +32,21 @@ static void resolve_backend(case_draft *d)
         d->c.backend = BACKEND_CUDA;
         draft_refuse(d, keys, "cuda cannot run here: %s; %s", obstacle, remedy);
     }
+}
+
+bool source_lacks_fp8(const deck_source *s, char why[REASON_LENGTH])
+{
+    const device_row *row = s->device ? device_find(s->device) : NULL;
+    if (s->cuda_without_fp8) snprintf(why, REASON_LENGTH, "%s", s->cuda_without_fp8);
+    else if (row && row->fp8 == 0.0) snprintf(why, REASON_LENGTH, "%s cannot multiply FP8", row->name);
+    return s->cuda_without_fp8 || (row && row->fp8 == 0.0);
+}
+
+static void skip_without_fp8(case_draft *d)
+{
+    char why[REASON_LENGTH];
+    bool on_cuda = d->c.precision == PRECISION_FP8 && d->c.backend == BACKEND_CUDA;
+    if (on_cuda && !d->c.skipped[0] && source_lacks_fp8(d->source, why)) memcpy(d->c.skipped, why, sizeof why);
 }
 
 static void resolve_strips(case_draft *d)
@@ -135,6 +149,7 @@ void draft_resolve(case_draft *d)
     mistakes here = { .deck = d->wrong->deck };
     resolve_backend(d);
     layout_resolve(d);
+    skip_without_fp8(d);
     case_draft laid_out = *d;
     d->wrong = &here;
     draft_complete(d);

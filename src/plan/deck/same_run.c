@@ -20,7 +20,8 @@ static bool rounds_context(const bench_case *c)
 static const struct {
     key_id key;
     bool (*is_used)(const bench_case *c);
-    const char *condition; /* in words; NULL: an unused key is not reported */
+    const char *condition; /* in words */
+    bool harmless;         /* a key without effect is reported, and no mistake */
 } conditional[] = {
     { KEY_FP8_SCALE, is_fp8, "precision is fp8" },
     { KEY_FP8_SCALING, is_fp8, "precision is fp8" },
@@ -30,15 +31,15 @@ static const struct {
     { KEY_CHECKPOINT_KEEP, saves, "checkpoint is given" },
     { KEY_CHECKPOINT_READ, saves, "checkpoint is given" },
     { KEY_PROFILE_RANKS, profiles, "profile is given" },
-    { KEY_CAPACITY, has_experts, NULL },
-    { KEY_STRIPS, has_tensor_ranks, NULL },
-    { KEY_SHARDING, can_shard, NULL },
-    { KEY_CONTEXT_GRADIENTS, rounds_context, NULL },
-    { KEY_SHARE_DEVICES, is_on_cuda, NULL },
-    { KEY_DETERMINISTIC, is_on_cuda, NULL },
-    { KEY_ATTENTION, is_on_cuda, NULL },
-    { KEY_TRANSFER_SMS, is_on_cuda, NULL },
-    { KEY_PEAK_FP8, is_fp8, NULL },
+    { KEY_CAPACITY, has_experts, "the model has experts", true },
+    { KEY_STRIPS, has_tensor_ranks, "tensor is above 1", true },
+    { KEY_SHARDING, can_shard, "data x context is above 1", true },
+    { KEY_CONTEXT_GRADIENTS, rounds_context, "context is above 1 and precision is not fp32", true },
+    { KEY_SHARE_DEVICES, is_on_cuda, "backend is cuda", true },
+    { KEY_DETERMINISTIC, is_on_cuda, "backend is cuda", true },
+    { KEY_ATTENTION, is_on_cuda, "backend is cuda", true },
+    { KEY_TRANSFER_SMS, is_on_cuda, "backend is cuda", true },
+    { KEY_PEAK_FP8, is_fp8, "precision is fp8", true },
 };
 
 bool key_is_used(key_id key, const bench_case *c)
@@ -48,10 +49,10 @@ bool key_is_used(key_id key, const bench_case *c)
     return true;
 }
 
-const char *key_condition(key_id key)
+const char *key_condition(key_id key, bool *harmless)
 {
     for (size_t i = 0; i < sizeof conditional / sizeof *conditional; i++)
-        if (conditional[i].key == key) return conditional[i].condition;
+        if (conditional[i].key == key) return *harmless = conditional[i].harmless, conditional[i].condition;
     return NULL;
 }
 

@@ -10,13 +10,13 @@ typedef struct {
     const char *text;
     size_t length;       /* bytes of the text */
     int ranks;           /* ranks in the world */
-    const char *device;  /* GPU whose recipe rows are used; NULL: PAPER_DEVICE */
-    double device_bytes; /* memory of a GPU; used with rank_bytes */
-    double (*rank_bytes)(
-        const bench_case *c); /* returns the most bytes that a rank takes on a GPU; NULL: any case fits */
-    bool dry_run;             /* backend auto is cuda unless cuda_missing is set; this machine's GPUs do not matter */
-    bool host_by_option;      /* backend auto is never host: --slice would take hours; --on-host asks for it */
-    bool cuda_usable;         /* every rank has a usable GPU */
+    const char *device;  /* GPU whose recipe rows and FP8 are used; NULL: PAPER_DEVICE */
+    double device_bytes; /* memory of a GPU */
+    /* Returns the most bytes that a rank takes on a GPU. NULL: any case fits. */
+    double (*rank_bytes)(const bench_case *c);
+    bool dry_run;        /* backend auto is cuda unless cuda_missing is set; this machine's GPUs do not matter */
+    bool host_by_option; /* backend auto is never host: --slice would take hours; --on-host asks for it */
+    bool cuda_usable;    /* every rank has a usable GPU */
     /* Clauses for messages, or NULL: why a rank has no usable GPU, which ranks share a GPU, which GPUs have no FP8
      * products, which have no links for a pipeline. */
     const char *cuda_missing, *cuda_shared, *cuda_without_fp8, *cuda_without_links;

@@ -79,6 +79,12 @@ static inline double sample_learning_rate(const bench_case *c, int64_t t)
            0.5 * (o->learning_rate - o->learning_rate_minimum) * (1.0 + cos(3.141592653589793 * part));
 }
 
+static inline const char *sample_device(void)
+{
+    const char *name = getenv("SAMPLE_DEVICE");
+    return name ? name : "NVIDIA H100 80GB HBM3";
+}
+
 /* Three quarters of a step are computing; one fifteenth of that was delayed. */
 static inline void sample_ranks(facts *f, const bench_case *c, double seconds)
 {
@@ -112,7 +118,7 @@ static inline void sample_ranks(facts *f, const bench_case *c, double seconds)
         for (int when = 0; when < 2; when++) {
             machine_device *d = &f->devices[2 * i + when];
             d->clocks_known = true;
-            snprintf(d->name, sizeof d->name, "%s", c->backend == BACKEND_CUDA ? "NVIDIA H100 80GB HBM3" : "host");
+            snprintf(d->name, sizeof d->name, "%s", c->backend == BACKEND_CUDA ? sample_device() : "host");
         }
     }
 }
@@ -332,14 +338,14 @@ static inline record *sample_open(const char *path, int64_t cases, char *reason,
     memcpy(sample_text, sample_deck, bytes), sample_text[bytes] = 0;
     for (int i = 0; i < SAMPLE_RANKS; i++) {
         snprintf(host[i], HOST_NAME_BYTES, "node1");
-        device[i] = (machine_device){ .name = "NVIDIA H100 80GB HBM3",
-                                      .driver = "580.82",
+        device[i] = (machine_device){ .driver = "580.82",
                                       .bus = "00000000:3B:00.0",
                                       .serial = "165",
                                       .multiprocessors = 132,
                                       .memory_bytes = 85e9,
                                       .power_limit_watts = 700.0,
                                       .clock_limit_hertz = 1.98e9 };
+        snprintf(device[i].name, sizeof device[i].name, "%s", sample_device());
         snprintf(device[i].identity, sizeof device[i].identity, "GPU-%d", i);
     }
     snprintf(first.record, sizeof first.record, "%s", path);

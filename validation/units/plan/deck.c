@@ -131,6 +131,21 @@ static void fp8_keys_count_as_used_if_some_case_is_fp8(void **state)
     deck_free(&d);
 }
 
+/* Keys that no case uses are reported; a skipped case might use any. */
+static void names_keys_without_effect(void **state)
+{
+    deck d = deck_of(
+        "a\nb\nstrips = 2\n[llama3.1-8b]\ntensor = 2\ntransfer_sms = 8\n[gpt3-175b]\ntensor = 4\nshare_devices = yes\n",
+        2);
+    assert_int_equal(d.messages, 0);
+    assert_string_equal(d.no_effect, "transfer_sms in line 6: there is no case where backend is cuda");
+    deck_free(&d);
+    d = deck_of("a\nb\nstrips = 2\ndeterministic = yes\n[llama3.1-8b]\n", 2);
+    assert_string_equal(d.no_effect, "strips in line 3: there is no case where tensor is above 1; "
+                                     "deterministic in line 4: there is no case where backend is cuda");
+    deck_free(&d);
+}
+
 /* printf tender-7 | sha256sum; a seed that looks like a number is used as a number. */
 static void a_word_is_a_seed(void **state)
 {
@@ -401,8 +416,9 @@ int main(void)
     static struct CMUnitTest tests[MOST_DECKS + 20];
     TESTS(valid, reads_titles_and_sections, record_holds_for_all_wherever_it_stands, knows_its_defaults,
           reads_every_kind_of_value, sweeps_in_table_order, takes_a_thousand_cases,
-          fp8_keys_count_as_used_if_some_case_is_fp8, a_word_is_a_seed, reads_any_line_end_and_utf8, echo_reads_back,
-          keys_are_found, measures_distance, reference_decks_are_the_cells, shipped_decks_are_read);
+          fp8_keys_count_as_used_if_some_case_is_fp8, names_keys_without_effect, a_word_is_a_seed,
+          reads_any_line_end_and_utf8, echo_reads_back, keys_are_found, measures_distance,
+          reference_decks_are_the_cells, shipped_decks_are_read);
     int count = read_table(rows);
     size_t others = sizeof valid / sizeof *valid;
     if (count < 80) return printf("Bail out! fewer than 80 decks in validation/decks/refused.list\n"), 1;

@@ -417,29 +417,36 @@ static void shared_devices_are_asked_for(void **state)
     deck_free(&d);
 }
 
+/* Elsewhere an FP8 case is skipped, in a run and on paper; a deck of such cases alone is refused. */
 static void fp8_runs_on_gpus_that_multiply_it(void **state)
 {
-    static const char body[] = TITLES "[llama3.1-8b]\nbackend = auto\nprecision = bf16 fp8\n";
-    static const char cuda[] = TITLES "[llama3.1-8b]\nbackend = cuda\nprecision = fp8\n";
-    deck_source source = { .name = "DECK",
-                           .text = body,
-                           .length = sizeof body - 1,
-                           .ranks = 2,
-                           .cuda_usable = true,
-                           .cuda_without_fp8 = "rank 1 on NODE: A100 cannot multiply FP8" };
-    deck d = deck_read(&source);
-    assert_int_equal(d.messages, 0);
-    assert_int_equal(d.item[0].backend, BACKEND_CUDA);
-    assert_int_equal(d.item[1].backend, BACKEND_HOST);
-    assert_string_equal(d.item[1].backend_reason, "rank 1 on NODE: A100 cannot multiply FP8");
-    deck_free(&d);
-    source.text = cuda, source.length = sizeof cuda - 1;
-    d = deck_read(&source);
-    assert_int_equal(d.messages, 1);
-    assert_string_equal(d.message[0].line,
-                        "DECK:4: backend: cuda cannot run here: rank 1 on NODE: A100 cannot multiply FP8; "
-                        "auto uses the host");
-    deck_free(&d);
+    static const char both[] = TITLES "[llama3.1-8b]\nbackend = auto\nprecision = bf16 fp8\n";
+    static const char alone[] = TITLES "[llama3.1-8b]\nbackend = cuda\nprecision = fp8\n";
+    static const char *const why[] = { "rank 1 on NODE: A100 cannot multiply FP8", "A100 cannot multiply FP8" };
+    for (int paper = 0; paper <= 1; paper++) {
+        char refusal[256];
+        deck_source source = { .name = "DECK",
+                               .text = both,
+                               .length = sizeof both - 1,
+                               .ranks = 2,
+                               .dry_run = paper,
+                               .device = paper ? "A100" : NULL,
+                               .cuda_usable = true,
+                               .cuda_without_fp8 = paper ? NULL : why[0] };
+        deck d = deck_read(&source);
+        assert_int_equal(d.messages, 0);
+        assert_int_equal(d.item[0].backend, BACKEND_CUDA);
+        assert_string_equal(d.item[0].skipped, "");
+        assert_int_equal(d.item[1].backend, BACKEND_CUDA);
+        assert_string_equal(d.item[1].skipped, why[paper]);
+        deck_free(&d);
+        source.text = alone, source.length = sizeof alone - 1;
+        d = deck_read(&source);
+        assert_int_equal(d.messages, 1);
+        snprintf(refusal, sizeof refusal, "DECK:5: precision: %s; give bf16", why[paper]);
+        assert_string_equal(d.message[0].line, refusal);
+        deck_free(&d);
+    }
 }
 
 int main(void)
