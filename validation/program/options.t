@@ -3,11 +3,12 @@
 import fcntl
 import json
 import os
+import re
 import tempfile
 
 from program import Tap, alone, deck_file, ranks, results
 
-KEYS = """size precision fp8_scale fp8_scaling backend record sheet steps warmup minutes repeats seed tokens tensor
+KEYS = """size precision fp8_scale fp8_scaling backend record output sheet steps warmup minutes repeats seed tokens tensor
     pipeline context expert data shard chunks_per_stage capacity microbatch global_batch sequence layers hidden ffn
     heads kv_heads vocabulary recompute sharding schedule strips context_gradients overlap deterministic
     transfer_sms peak_bf16 peak_fp8 learning_rate learning_rate_warmup check expect tolerance checkpoint
@@ -97,6 +98,22 @@ with tempfile.TemporaryDirectory() as folder:
         run = alone(deck, "--json", name)
         tap.ok(run.returncode == 2 and words in run.stderr and not run.stdout and not os.listdir(folder),
                f"refused: --json {name}, without a file left", run.stdout + run.stderr)
+    copy, whole = f"{folder}/copy", deck_file(f"record = {path}\noutput = {folder}/copy\ncheck = off\nsteps = 1\n"
+                                              "[llama3.1-8b]\nsize = check\n")
+    for name, words in (("/nowhere/x", "output: cannot write /nowhere/x"), (path, "is the record: name another file")):
+        run = alone(deck_file(f"record = {path}\noutput = {name}\n[llama3.1-8b]\nsize = check\n"))
+        tap.ok(run.returncode == 2 and words in run.stderr and not run.stdout and not os.listdir(folder),
+               f"refused: output = {name}, without a file left", run.stdout + run.stderr)
+    run = alone(whole, "--json", copy)
+    tap.ok(run.returncode == 2 and "is the file of --json" in run.stderr, "output is not the file of --json", run.stderr)
+    for arguments in [whole], [whole, "--progress"]:
+        run = alone(*arguments)
+        with open(copy, encoding="utf-8") as file:
+            said = file.read()
+        tap.ok(run.returncode == 0 and "\033" not in said and said == re.sub("(case . of [^\r]*)?\r\033\\[K", "",
+               run.stdout), "output has a copy of the report, without progress, and replaces the earlier one", said)
+    for name in os.listdir(folder):
+        os.remove(f"{folder}/{name}")
     with open(f"{path}.journal", "wb") as journal:
         fcntl.flock(journal, fcntl.LOCK_EX)     # like another running program
         run = alone(deck)

@@ -113,20 +113,29 @@ double forecast_add(deck_time *t, const bench_case *c, const paper *p)
     return least > 0.0 ? least : (double)NAN;
 }
 
+static void say_basis(const deck_time *t)
+{
+    int published = t->cases - t->assumed - t->unknown;
+    if (t->step_seconds > 0.0) {
+        say("at %g s a step of case %d", t->step_seconds, t->first);
+        if (t->cases > 1) say(", the others' in proportion to the flops of their busiest rank");
+        return;
+    }
+    if (published) say("%d at published step times", published);
+    if (t->assumed) say("%s%d at an assumed MFU of %d %%", published ? ", " : "", t->assumed, ASSUMED_MFU);
+    if (t->unknown) say("%s%d unknown", published + t->assumed ? ", " : "", t->unknown);
+    if (t->unknown && t->soaks) say(" (only soaks count)");
+}
+
 void forecast_deck(const deck_time *t, const char *label)
 {
     char text[DURATION_TEXT];
     if (t->seconds == 0.0) return;
-    say("%s%s %s for the %lld step%s%s of %d case%s,\n%*s", label, t->unknown ? "at least" : "about",
-        duration_text(t->seconds, text), (long long)t->steps, plural(t->steps), t->soaks ? " or more" : "", t->cases,
-        plural(t->cases), (int)strlen(label), "");
-    if (t->step_seconds > 0.0) say("at %g s a step of case %d", t->step_seconds, t->first);
-    else
-        say("%d at published step times, %d at an assumed MFU of %d %%", t->cases - t->assumed - t->unknown, t->assumed,
-            ASSUMED_MFU);
-    if (t->step_seconds > 0.0 && t->cases > 1) say(", the others' in proportion to the flops of their busiest rank");
-    if (t->unknown) say(", %d unknown%s", t->unknown, t->soaks ? " (only soaks count)" : "");
-    say("; without start and checks\n");
+    say("%s%s %s for the %lld step%s%s of %d case%s, without start and checks:\n%*s", label,
+        t->unknown ? "at least" : "about", duration_text(t->seconds, text), (long long)t->steps, plural(t->steps),
+        t->soaks ? " or more" : "", t->cases, plural(t->cases), (int)strlen(label), "");
+    say_basis(t);
+    say("\n");
 }
 
 double forecast_step(const bench_case *measured, double seconds, const bench_case *other)

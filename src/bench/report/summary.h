@@ -1,6 +1,7 @@
-/* The last table of the report, with a line for each case. It has columns for the layout and the repeat if cases of
- * one workload, size and precision differ in them, and for each key that the deck sweeps. TFLOP/s and MFU are those of
- * a GPU (on a host, of a rank) by the recipe's formula; days are those for 1e12 tokens. */
+/* The last table of the report, with a line of at most 110 columns for each case, unless many keys are swept. It has
+ * columns for repeats and for each swept key. A second line has the layout if cases of one workload, size and precision
+ * differ in it, and the reason for the verdict. TFLOP/s and MFU are those of a GPU (on a host, of a rank) by the
+ * recipe's formula; days are those for 1e12 tokens. */
 #pragma once
 #include "bench/facts/result.h"
 #include "plan/deck/deck.h"
