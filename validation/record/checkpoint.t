@@ -13,8 +13,7 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import runs
-from runs import HANGS, LONG, SHAPE, TOP, XGSW, Place, Tap, on_disk, ranks_of
+from runs import HANGS, LONG, SHAPE, TOP, XGSW, Place, Tap, call, on_disk, ranks_of, script
 
 import h5py  # isort: skip
 
@@ -25,9 +24,9 @@ SAVED = re.compile(r"^Global Checkpoint Save : Rank: 0 : Iteration: (\d+) : Star
                    r"\d+\.\d{3}s$", re.M)
 LOADED = re.compile(r"^Loaded     step (\d+): ", re.M)
 LOSS = re.compile(r"reduced_train_loss: (\S+)")
-# Workload with this form of step line -> number of the step, samples so far.
-FORMS = {"gpt3-175b": r"^completed step: (\d+),", "grok1-314b": r"^Epoch.* global_step=(\d+)\..* consumed_samples=(\d+)",
-         "llama3.1-8b": r"^Training.* global_step: +(\d+) .* consumed_samples: (\d+)$"}
+# Workload -> the number of a step, and the samples so far, in its step lines.
+FORMS = {"gpt3-175b": r"^completed step: (\d+)()", "grok1-314b": r"global_step=(\d+)\..* consumed_samples=(\d+)",
+         "llama3.1-8b": r"global_step: +(\d+) .* consumed_samples: (\d+)$"}
 CHANGES, KILLS = (2000, 400) if LONG else (28, 6)
 
 
@@ -121,26 +120,25 @@ def refusals(tap, saved):
 
 
 def continued(tap):
-    """A run after a load counts its steps on, in each form of the step line; validate.py follows."""
-    head = "a test\nof steps\ncheck = off\nsize = check\n"
-    validate = runs.script("validate")
+    """A run after a load counts its steps on, in each form of the step line, and validates, also if it is killed."""
+    validate, head = script("validate"), "a test\nof steps\ncheck = off\nsize = check\n"
     with Place(f"{head}steps = 4\ncheckpoint = ck\n[" + "]\n[".join(FORMS) + "]\n") as place:
         place.run(0)
         for number, (workload, form) in enumerate(FORMS.items(), 1):
             deck = f"{head}load = ck/case-{number}\n[{workload}]\nglobal_batch = 2\nsteps = "
             place.write("deck.dat", deck + "12\n")
             status, text, error = place.run(0)
-            told, log = runs.call(validate, place.file("gsw.h5"), "--log", place.file("out"))
-            tap.ok(status == 0 and told == 0 and [[int(number) for number in step.groups()] for step in re.finditer(form, text, re.M)]
-                   == [[step, 2 * step + 2][: 1 + ("samples" in form)] for step in range(4, 16)],
+            told, log = call(validate, place.file("gsw.h5"), "--log", place.file("out"))
+            right = [(str(step), str(2 * step + 2) if "samples" in form else "") for step in range(4, 16)]
+            tap.ok(status == told == 0 and re.findall(form, text, re.M) == right,
                    f"{workload} counts on from the steps of its checkpoint", text + error + log)
-            place.write("deck.dat", deck + "4000\n")
-            run = place.start(0)
-            place.wait_for("consumed_samples", run)
-            run.kill()
-            run.wait()
-        told, log = runs.call(validate, "--recover", place.file("gsw.h5.journal"), "--log", place.file("out"))
-        tap.ok(told == 75 and "compared" in log, "also when it was killed", log)
+        place.write("deck.dat", deck + "4000\n")
+        run = place.start(0)
+        place.wait_for("consumed_samples", run)
+        run.kill()
+        run.wait()
+        told, log = call(validate, "--recover", place.file("gsw.h5.journal"), "--log", place.file("out"))
+        tap.ok(told == 75, "also if it is killed", log)
 
 
 def kill(number):

@@ -36,7 +36,7 @@ VALIDATE = os.path.join(TOP, "validation", "validate.py")
 HANGS = 500
 SHAPE = ("check = off\nsize = full\nprecision = fp32\ntensor = 1\nlayers = 2\nhidden = {0}\nffn = {0}\nheads = 4\n"
          "kv_heads = 2\nvocabulary = 256\nsequence = {0}\nmicrobatch = 1\nglobal_batch = 4\n")
-SMALL = "a test\nof kills\noutput = report\n" + SHAPE.format(64) + "[llama3.1-8b]\nsteps = 12\n[llama3.1-70b]\nsteps = 12\n"
+SMALL = "a test\nof kills\noutput = report\nsteps = 12\n" + SHAPE.format(64) + "[llama3.1-8b]\n[llama3.1-70b]\n"
 STEP = re.compile(r"global_step: +(\d+) .*reduced_train_loss: ([-\d.naif]+)")
 CASE = re.compile(r"^Case (\d+) ")
 

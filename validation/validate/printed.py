@@ -20,7 +20,6 @@ DIGEST = re.compile(r"([0-9a-f]{64})  \S")
 RECORD = re.compile(r"Record     \S")
 END = re.compile(r"(PASSED|FAILED|ACCEPTED|NOT ACCEPTED|INTERRUPTED|NOTHING TRAINED)[:,] ")
 CASE = re.compile(r"Case (\d+) ")
-MERIT = re.compile(r"FOM .* ([\d.]+) tokens/s")
 STEP = re.compile(r"(?:completed step: |global_step: +|global_step=)(\d+)")
 # Numbers of a step line, in any of its three forms: name in the record, position, print format.
 STEP_NUMBERS = (
@@ -32,15 +31,13 @@ STEP_NUMBERS = (
 @dataclass
 class Output:
     """results: case number -> object of its XGSW_RESULT line; steps: case number -> {step: printed numbers}; sha256 of
-    the record, empty if the run did not print it; ended: whether the run printed its last line; merits: case number ->
-    tokens/s of its FOM line."""
+    the record, empty if the run did not print it; ended: whether the run printed its last line."""
 
     path: str
     sha256: str = ""
     ended: bool = False
     results: dict = field(default_factory=dict)
     steps: dict = field(default_factory=dict)
-    merits: dict = field(default_factory=dict)
 
 
 def step_numbers(line):
@@ -67,8 +64,6 @@ def read_line(output, line, before, case):
         output.results[item["case"]] = item
     elif step and line.endswith("\n") and step_numbers(line):
         output.steps.setdefault(case, {})[int(step[1])] = step_numbers(line)
-    elif MERIT.match(line):
-        output.merits[case] = MERIT.match(line)[1]
     return int(begins[1]) if begins else case
 
 
@@ -104,18 +99,11 @@ def seconds_of_rank_0(case):
     return case["ranks/rank_seconds"][:, 0] if "ranks/rank_seconds" in case.values else case["steps/step_seconds"]
 
 
-def first_step(case, steps):
-    """Returns the number of the first step line. The journal does not say how many steps a checkpoint had."""
+def steps_of(case, output):
+    """Returns step -> printed numbers. Printed steps count on from a checkpoint, which no journal has."""
+    steps = output.steps.get(case.settings["case"], {})
     unknown = min(steps, default=0) if case.settings["load"] != "none" else 0
-    return int(case.values.get("checkpoints/loaded_step", unknown))
-
-
-def check_merit(case, printed, f):
-    """Compares the tokens/s of the FOM line: those of the median of the repeats, if there are several."""
-    many = case["results/repeated"] > 1
-    rate = (case["results/tokens_per_step"] / case["results/repeated_median_seconds"] if many
-            else case["results/tokens_per_second"])
-    f.demand(printed in (None, f"{rate:.1f}"), f"printed FOM {printed} tokens/s, recorded {rate:.1f}")
+    return {step - int(case.values.get("checkpoints/loaded_step", unknown)): found for step, found in steps.items()}
 
 
 def as_printed(case, name, form, step):
@@ -124,14 +112,13 @@ def as_printed(case, name, form, step):
 
 def check_steps(case, steps, f):
     """Compares the step lines of a case."""
-    completed, first = case["results/completed"], first_step(case, steps)
+    completed = case["results/completed"]
     for step, found in sorted(steps.items()):
-        if not 0 <= step - first < completed:
-            f.add(f"step {step} is printed, and the record has {count(completed, 'step')}"
-                  + (f" from {first}" if first else ""))
+        if not 0 <= step < completed:
+            f.add(f"step {step} is printed, and the record has {count(completed, 'step')}")
             break
         for name, _, form in STEP_NUMBERS:
-            known = as_printed(case, name, form, step - first)
+            known = as_printed(case, name, form, step)
             f.demand(found[name].replace("-nan", "nan") == known,
                      f"printed {name} {found[name]} of step {step}, recorded {known}")
     f.demand(steps or completed < 2, f"the output has no step of this case, the record {count(completed, 'step')}")
@@ -141,12 +128,11 @@ def check_steps(case, steps, f):
 def check_printed(case, output, recovered, f):
     """Compares all printed values of a case. recovered: the record was made from a journal. Returns a note if a killed
     or stopped run printed no XGSW_RESULT line, otherwise an empty string."""
-    steps = output.steps.get(case.settings["case"], {})
+    steps = steps_of(case, output)
     check_steps(case, steps, f)
     item = output.results.get(case.settings["case"])
     if item is not None:
         compare(item, recorded(case), f)
-        check_merit(case, output.merits.get(case.settings["case"]), f)
         return ""
     if recovered or case.settings["verdict"] == "INTERRUPTED":
         return f"the output ends before its XGSW_RESULT line: {count(len(steps), 'step line')} compared"
@@ -168,10 +154,8 @@ def check_sha256(path, output, recovered, f):
 
 def times(case, output):
     """Returns (printed, recorded) times of the steps that both have."""
-    steps = output.steps.get(case.settings["case"], {})
-    first = first_step(case, steps)
-    return [(found["step_seconds"], as_printed(case, "step_seconds", "%.4f", step - first))
-            for step, found in steps.items() if 0 <= step - first < case["results/completed"]]
+    return [(found["step_seconds"], as_printed(case, "step_seconds", "%.4f", step))
+            for step, found in steps_of(case, output).items() if 0 <= step < case["results/completed"]]
 
 
 def check_same_run(output, record, f):
