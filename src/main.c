@@ -338,12 +338,7 @@ static int run(const options *o, const process *p)
 }
 
 /* Reports output that could not be written. Success becomes a failure, because the verdict may be lost. */
-static int report_lost_output(int status)
-{
-    const char *failure = say_failure();
-    if (failure) fprintf(stderr, "xgsw: the report could not be written: %s\n", failure);
-    return failure && status == STATUS_PASSED ? STATUS_RECORD : status;
-}
+static int report_lost_output(int status) { return say_lost() && status == STATUS_PASSED ? STATUS_RECORD : status; }
 
 int main(int argc, char **argv)
 {

@@ -13,6 +13,15 @@ double clock_seconds(void) { return seconds_of(CLOCK_MONOTONIC); }
 
 double clock_date(void) { return seconds_of(CLOCK_REALTIME); }
 
+const char *clock_text(char text[CLOCK_TEXT])
+{
+    time_t now = time(NULL);
+    struct tm broken_down;
+    gmtime_r(&now, &broken_down);
+    strftime(text, CLOCK_TEXT, "%Y-%m-%dT%H:%M:%SZ", &broken_down);
+    return text;
+}
+
 void clock_rest(double seconds)
 {
     const struct timespec pause = { 0, (long)(1e9 * seconds) };

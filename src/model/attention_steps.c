@@ -77,6 +77,7 @@ static void open_rotations(workspace *w, arena *a)
     const rank_extents *n = &w->extents;
     const model_shape *m = &w->given->model;
     w->rope = tensor_taken(a, ACTIVATIONS, tensor_3d(NULL, F32, n->positions, rotated_width(m) / 2, 2));
+    if (machine_on_paper(w->queues.machine)) return;
     float *table = allocate(1, tensor_span(&w->rope), "the table of rotations");
     write_rotations(m, zigzag_of(w->context[0], m->sequence), table);
     machine_upload(w->queues.machine, w->rope, table);

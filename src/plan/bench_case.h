@@ -173,6 +173,7 @@ typedef struct {
     double stall_seconds, time_limit;          /* time_limit 0: none */
     number_range profile, profile_ranks; /* steps for a profiler, last excluded, 0-0: none; ranks, last included */
     char record[PATH_LENGTH];            /* HDF5 file of the run */
+    char output[PATH_LENGTH];            /* file that gets a copy of the report, or "none" */
     char sheet[PATH_LENGTH];             /* machine sheet of the run, or "none" */
     step_line step_line;
     double recipe_flops_per_sequence; /* by the recipe's own formula, for this shape */

@@ -50,9 +50,14 @@ tap.ok(soak["completed"] == len(soak["losses"]) >= 12 and took >= 1.2 and (neede
 tap.ok(soak["losses"][:12] == plain["losses"], "its losses are those of a case that ends earlier, bit for bit")
 tap.ok(case[5]["losses"][0] != plain["losses"][0], "another word as seed gives other losses")
 table = [line for line in lines[lines.index(next(line for line in lines if line.startswith("case "))):]]
-rows = [line.split()[5:8] for line in table if re.match(r" +\d+  ", line)]
-tap.ok(table[0].split()[5:7] == ["layout", "repeat"] and rows[0] == ["tensor", "2", "1/2"]
-       and rows[4][:2] == ["tensor", "4"], "the last table tells layouts and repeats apart", table)
+tap.ok(table[0].split()[5:8] == ["repeat", "seed", "step"] and table[1].split()[5] == "1/2"
+       and table[2].startswith("      tensor 2; NOT ACCEPTED: ") and table[10].startswith("      tensor 4"),
+       "the last table tells layouts and repeats apart", table)
+merits = [line for line in lines if line.startswith("FOM ")]
+merit = (f"FOM llama3.1-8b check fp32 2 ranks: {case[1]['tokens_per_step'] / case[1]['repeated_median_seconds']:.1f} "
+         "tokens/s, median of 2 repeats")
+tap.ok(len(merits) == 4 and merits[0] in (merit, merit + ", NOT VALID"),
+       "one line FOM has the median of the repeats of a case that PASSED", merits)
 place.close()
 
 # --- one that is stopped ---

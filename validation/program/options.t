@@ -3,13 +3,14 @@
 import fcntl
 import json
 import os
+import re
 import tempfile
 
 from program import Tap, alone, deck_file, ranks, results
 
-KEYS = """size precision fp8_scale fp8_scaling backend record sheet steps warmup minutes repeats seed tokens tensor
-    pipeline context expert data shard chunks_per_stage capacity microbatch global_batch sequence layers hidden ffn
-    heads kv_heads vocabulary recompute sharding schedule strips context_gradients overlap deterministic
+KEYS = """size precision fp8_scale fp8_scaling backend record output sheet steps warmup minutes repeats seed
+    tokens tensor pipeline context expert data shard chunks_per_stage capacity microbatch global_batch sequence layers
+    hidden ffn heads kv_heads vocabulary recompute sharding schedule strips context_gradients overlap deterministic
     transfer_sms peak_bf16 peak_fp8 learning_rate learning_rate_warmup check expect tolerance checkpoint
     checkpoint_every checkpoint_keep checkpoint_read load stall_seconds time_limit profile profile_ranks""".split()
 DEVELOPER_KEYS = "weight_gradient_queue order order_seed share_devices attention fault".split()
@@ -91,12 +92,27 @@ tap.ok(run.returncode == 2 and "record: /tmp is not a regular file" in run.stder
        "refused: a record that cannot be written", run.stdout + run.stderr)
 with tempfile.TemporaryDirectory() as folder:
     path = f"{folder}/a.h5"
-    deck = deck_file(f"record = {path}\ncheck = off\nsteps = 1\n[llama3.1-8b]\nsize = check\n")
+    text = f"record = {path}\ncheck = off\nsteps = 1\n[llama3.1-8b]\nsize = check\n"
+    deck = deck_file(text)
     for name, words in (("/nowhere/x.json", "cannot write /nowhere/x.json"), (deck, "is the deck: name another file"),
                         (path, "is the record: name another file")):
         run = alone(deck, "--json", name)
         tap.ok(run.returncode == 2 and words in run.stderr and not run.stdout and not os.listdir(folder),
                f"refused: --json {name}, without a file left", run.stdout + run.stderr)
+    copy = f"{folder}/copy"
+    for name, words in (("/nowhere/x", "cannot write /nowhere/x"), (path, "is the record"), (copy, "file of --json")):
+        run = alone(deck_file(f"{text}output = {name}\n"), "--json", copy)
+        tap.ok(run.returncode == 2 and words in run.stderr and not run.stdout and os.listdir(folder) == ["copy"],
+               f"refused: output = {name}, without a file left", run.stdout + run.stderr)
+    for arguments in [], ["--progress"]:
+        run = alone(deck_file(f"{text}output = {copy}\n"), *arguments)
+        with open(copy, encoding="utf-8") as file:
+            said = file.read()
+        passing = r"(case . of [^\n]*)?\n\033\[K|^{.*\n"     # the progress, and what --json writes
+        tap.ok(run.returncode == 0 and said == re.sub(passing, "", run.stdout, flags=re.M),
+               "output has a copy of the report, without progress, and replaces the earlier one", said)
+    for name in os.listdir(folder):
+        os.remove(f"{folder}/{name}")
     with open(f"{path}.journal", "wb") as journal:
         fcntl.flock(journal, fcntl.LOCK_EX)     # like another running program
         run = alone(deck)

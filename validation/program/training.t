@@ -14,16 +14,16 @@ SMALLER = {"size": "check", "sequence": "64", "global_batch": "4", "steps": "2"}
 
 
 def readable(text):
-    """Returns the errors: a case has at most 12 lines besides steps and reasons, and no line is above 110 columns.
-
-    A reason has names of hosts and devices, so it may be longer."""
-    lines = [line for line in text[: text.index("\ncase  ")].splitlines() if not line.startswith((*STEP, "{"))]
+    """Returns the errors: a case has at most 12 lines besides steps, reasons and lines for programs, and no line is
+    above 110 columns. A reason has names of hosts and devices, so it may be longer."""
+    cases, table = text[: text.rindex("\n\n====")].split("\ncase  ")
+    lines = [line for line in cases.splitlines() if not line.startswith((*STEP, "{"))]
     wrong = [line for line in lines if len(line) > (600 if line.startswith(("XGSW_RESULT {", *REASON)) else 110)]
     begins = [i for i, line in enumerate(lines) if line.startswith("Case ")]
     for i, end in zip(begins, [*begins[1:], len(lines)]):
-        own = [line for line in lines[i:end] if line and not line.startswith(REASON)]
+        own = [line for line in lines[i:end] if line and not line.startswith((*REASON, "FOM ", "XGSW_RESULT {"))]
         wrong += own if len(own) > 12 else []
-    return wrong
+    return wrong + [line for line in table.splitlines() if len(line) > 110 and not re.match(r" {6}\S", line)]
 
 
 tap = Tap()
@@ -38,6 +38,9 @@ with tempfile.TemporaryDirectory() as folder:
     cases = results(run)
     tap.ok(run.returncode == 0 and len(cases) == 10 and all(c["passed"] for c in cases),
            "the default deck: 10 cases PASSED on 2 ranks", run.stdout[-3000:] + run.stderr)
+    date = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+    tap.ok(re.search(rf"(?ms)^Start      {date}\nDuration   unknown .*^End        {date}, .* after the", run.stdout),
+           "the report has the date and time of start and end, and what is known of the duration", run.stdout)
     last = run.stdout.splitlines()[-1]
     tap.ok(re.match("PASSED(, but no result is VALID: .*;|:) 10 of 10 cases computed correctly, ", last),
            "the last line is the verdict", last)
@@ -58,6 +61,9 @@ with tempfile.TemporaryDirectory() as folder:
         steps = sum(c["warmup"] + c["steps"] for c in cases if c["workload"].startswith(families))
         tap.ok(sum(words in line for line in run.stdout.splitlines()) == steps > 0,
                f"one line a step with the words of its recipe: {words}")
+    merits = re.findall(r"^FOM (\S+) \w+ (\w+) 2 ranks: ([\d.]+) tokens/s", run.stdout, re.M)
+    tap.ok(merits == [(c["workload"], c["precision"], f"{c['tokens_per_second']:.1f}") for c in cases],
+           "a line FOM for each case", merits)
     checked = subprocess.run(["validation/validate.py", record], capture_output=True, text=True, check=False)
     tap.ok(checked.returncode == 0, "validate.py accepts the record", checked.stdout + checked.stderr)
 

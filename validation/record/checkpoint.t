@@ -13,7 +13,7 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from runs import HANGS, LONG, SHAPE, TOP, XGSW, Place, Tap, on_disk, ranks_of
+from runs import HANGS, LONG, SHAPE, TOP, XGSW, Place, Tap, call, on_disk, ranks_of, script
 
 import h5py  # isort: skip
 
@@ -24,6 +24,9 @@ SAVED = re.compile(r"^Global Checkpoint Save : Rank: 0 : Iteration: (\d+) : Star
                    r"\d+\.\d{3}s$", re.M)
 LOADED = re.compile(r"^Loaded     step (\d+): ", re.M)
 LOSS = re.compile(r"reduced_train_loss: (\S+)")
+# Workload -> the number of a step, and the samples so far, in its step lines.
+FORMS = {"gpt3-175b": r"^completed step: (\d+)()", "grok1-314b": r"global_step=(\d+)\..* consumed_samples=(\d+)",
+         "llama3.1-8b": r"global_step: +(\d+) .* consumed_samples: (\d+)$"}
 CHANGES, KILLS = (2000, 400) if LONG else (28, 6)
 
 
@@ -116,6 +119,28 @@ def refusals(tap, saved):
     tap.ok(run.returncode == 2 and "cannot read the folder" in run.stderr, "no checkpoint is refused", run.stderr)
 
 
+def continued(tap):
+    """A run after a load counts its steps on, in each form of the step line, and validates, also if it is killed."""
+    validate, head = script("validate"), "a test\nof steps\ncheck = off\nsize = check\n"
+    with Place(f"{head}steps = 4\ncheckpoint = ck\n[" + "]\n[".join(FORMS) + "]\n") as place:
+        place.run(0)
+        for number, (workload, form) in enumerate(FORMS.items(), 1):
+            deck = f"{head}load = ck/case-{number}\n[{workload}]\nglobal_batch = 2\nsteps = "
+            place.write("deck.dat", deck + "12\n")
+            status, text, error = place.run(0)
+            told, log = call(validate, place.file("gsw.h5"), "--log", place.file("out"))
+            right = [(str(step), str(2 * step + 2) if "samples" in form else "") for step in range(4, 16)]
+            tap.ok(status == told == 0 and re.findall(form, text, re.M) == right,
+                   f"{workload} counts on from the steps of its checkpoint", text + error + log)
+        place.write("deck.dat", deck + "4000\n")
+        run = place.start(0)
+        place.wait_for("consumed_samples", run)
+        run.kill()
+        run.wait()
+        told, log = call(validate, "--recover", place.file("gsw.h5.journal"), "--log", place.file("out"))
+        tap.ok(told == 75, "also if it is killed", log)
+
+
 def kill(number):
     """Kills a run with many saves. Returns the number of printed saves, and what is wrong."""
     draw, place = random.Random(number), Place(SAVES.replace("steps = 4", "steps = 4000"))
@@ -201,6 +226,7 @@ def main():
     damage(tap, first.file("ck"))
     refusals(tap, first.file("ck"))
     kills(tap)
+    continued(tap)
     stop(tap)
     full_disks(tap, first.file("ck"))
     first.close()

@@ -78,6 +78,11 @@ def full_output(tap):
                               env=dict(os.environ, OMP_NUM_THREADS="1"), check=False)
         tap.ok(done.returncode == 87 and NO_SPACE in done.stderr and len(read_record(place.file("gsw.h5")).cases) == 2,
                "a report that cannot be written is no success", done.stderr)
+    with Place(DECK.replace("check = off", "check = off\noutput = /dev/full")) as place:
+        status, text, error = place.run(0)
+        tap.ok(status == 87 and "the file of output could not be written: " + NO_SPACE in error
+               and "\nPASSED, but " in text and len(read_record(place.file("gsw.h5")).cases) == 2,
+               "nor is a copy that cannot be written, and only the copy is lost", error)
 
 
 def main():

@@ -36,7 +36,7 @@ VALIDATE = os.path.join(TOP, "validation", "validate.py")
 HANGS = 500
 SHAPE = ("check = off\nsize = full\nprecision = fp32\ntensor = 1\nlayers = 2\nhidden = {0}\nffn = {0}\nheads = 4\n"
          "kv_heads = 2\nvocabulary = 256\nsequence = {0}\nmicrobatch = 1\nglobal_batch = 4\n")
-SMALL = "a test\nof kills\n" + SHAPE.format(64) + "[llama3.1-8b]\nsteps = 12\n[llama3.1-70b]\nsteps = 12\n"
+SMALL = "a test\nof kills\noutput = report\nsteps = 12\n" + SHAPE.format(64) + "[llama3.1-8b]\n[llama3.1-70b]\n"
 STEP = re.compile(r"global_step: +(\d+) .*reduced_train_loss: ([-\d.naif]+)")
 CASE = re.compile(r"^Case (\d+) ")
 
@@ -187,7 +187,7 @@ tensor = 4
     "stopped": (0, 75, None, [f"a test\nof a stop\n{CHECK}check = off\nminutes = 5\ntime_limit = {limit}\n"
                               "expect = 1\n[llama3.1-8b]\n" for limit in (1, 5, 25)]),
     # A journal without a record.
-    "killed": (0, -9, "print 40 after", [SMALL]),
+    "killed": (0, -9, "print 50 after", [SMALL]),
 }
 
 
@@ -313,6 +313,8 @@ def lost(place, text, old=None):
         except Unreadable as error:
             if "before it had written" not in str(error) and "not a journal" not in str(error):
                 yield f"{name} cannot be read: {error}"
+    if os.path.exists(place.file("report")) and not place.text("report").startswith(text):
+        yield "the file of output lacks a line that was printed"
     for key, loss in printed_steps(text).items():
         if found.get(key) != loss:
             yield f"step {key[1]} of case {key[0]} was printed with the loss {loss}, and left is {found.get(key)}"

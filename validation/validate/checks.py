@@ -29,7 +29,7 @@ def check_settings(case, f):
     f.same("padded_vocabulary", s["padded_vocabulary"], formulas.padded_vocabulary(s))
     f.same("active_experts", s["active_experts"] or 1, formulas.family(s).active)
     f.same("balance", s["balance"], formulas.family(s).balance)
-    f.same("metric_steps", s["metric_steps"], formulas.family(s).metric_steps)
+    f.same("metric_steps", s["metric_steps"], formulas.metric_steps(s))
     for name, flops in (("recipe", formulas.recipe_flops(s)), ("model", formulas.model_flops(s))):
         f.same(f"{name}_flops_per_sequence", s[f"{name}_flops_per_sequence"], flops.whole, ROUNDING)
         f.same(f"{name}_block_flops_per_sequence", s[f"{name}_block_flops_per_sequence"], flops.blocks, ROUNDING)

@@ -18,7 +18,8 @@ class Family:
     multi_head: bool = False            # the recipe counts K and V as wide as Q
     causal: bool = False                # the recipe counts half of the attention square
     vocabulary_multiple: int = 1        # the recipe pads the vocabulary to this
-    metric_steps: int = 1               # the step time is the mean of this many last steps
+    metric_steps: int = 1               # the recipe's step time is the mean of this many last steps
+    metric_skips: int = 0               # or of all but this many first steps
 
 
 FAMILIES = {
@@ -26,7 +27,7 @@ FAMILIES = {
     "llama3.1": Family(3),
     "nemotron4": Family(2, multi_head=True),
     "grok1": Family(3, active=2, balance=0.01, causal=True, metric_steps=5),
-    "gpt3": Family(2, vocabulary_multiple=1024, metric_steps=13),
+    "gpt3": Family(2, vocabulary_multiple=1024, metric_skips=7),
 }
 
 
@@ -123,7 +124,7 @@ def speed(shape, device, seconds):
     ceilings = [f(shape).ceiling(peaks) if precision == "fp8" else math.nan for f in (recipe_flops, model_flops)]
     days = math.nan if shape["proxy"] else 1e12 / tokens / 86400
     return Speed(mean, float(np.median(seconds)), float(np.percentile(seconds, 95)), float(min(seconds)),
-                 float(max(seconds)), float(np.mean(seconds[-family(shape).metric_steps :])), tokens, tokens / ranks,
+                 float(max(seconds)), float(np.mean(seconds[-metric_steps(shape) :])), tokens, tokens / ranks,
                  recipe / 1e12, peak, recipe / peak, model / peak, *ceilings, recipe / peak / ceilings[0],
                  model / peak / ceilings[1], days)
 
@@ -139,6 +140,12 @@ def learning_rate(rule, step, last):
         return highest
     part = min(1, (step - warmup) / (last - warmup))    # a soak runs beyond `last`
     return lowest + 0.5 * (highest - lowest) * (1 + math.cos(math.pi * part))
+
+
+def metric_steps(shape):
+    """Returns how many last steps have the recipe's step time as their mean."""
+    skips = family(shape).metric_skips
+    return max(1, shape["warmup"] + shape["steps"] - skips) if skips else family(shape).metric_steps
 
 
 def padded_vocabulary(shape):

@@ -99,6 +99,13 @@ def seconds_of_rank_0(case):
     return case["ranks/rank_seconds"][:, 0] if "ranks/rank_seconds" in case.values else case["steps/step_seconds"]
 
 
+def steps_of(case, output):
+    """Returns step -> printed numbers. Printed steps count on from a checkpoint, which no journal has."""
+    steps = output.steps.get(case.settings["case"], {})
+    unknown = min(steps, default=0) if case.settings["load"] != "none" else 0
+    return {step - int(case.values.get("checkpoints/loaded_step", unknown)): found for step, found in steps.items()}
+
+
 def as_printed(case, name, form, step):
     return form % (seconds_of_rank_0(case) if name == "step_seconds" else case["steps/" + name])[step]
 
@@ -107,7 +114,7 @@ def check_steps(case, steps, f):
     """Compares the step lines of a case."""
     completed = case["results/completed"]
     for step, found in sorted(steps.items()):
-        if step >= completed:
+        if not 0 <= step < completed:
             f.add(f"step {step} is printed, and the record has {count(completed, 'step')}")
             break
         for name, _, form in STEP_NUMBERS:
@@ -121,7 +128,7 @@ def check_steps(case, steps, f):
 def check_printed(case, output, recovered, f):
     """Compares all printed values of a case. recovered: the record was made from a journal. Returns a note if a killed
     or stopped run printed no XGSW_RESULT line, otherwise an empty string."""
-    steps = output.steps.get(case.settings["case"], {})
+    steps = steps_of(case, output)
     check_steps(case, steps, f)
     item = output.results.get(case.settings["case"])
     if item is not None:
@@ -148,7 +155,7 @@ def check_sha256(path, output, recovered, f):
 def times(case, output):
     """Returns (printed, recorded) times of the steps that both have."""
     return [(found["step_seconds"], as_printed(case, "step_seconds", "%.4f", step))
-            for step, found in output.steps.get(case.settings["case"], {}).items() if step < case["results/completed"]]
+            for step, found in steps_of(case, output).items() if 0 <= step < case["results/completed"]]
 
 
 def check_same_run(output, record, f):

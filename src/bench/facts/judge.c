@@ -19,7 +19,7 @@ static void judge_numbers(const case_result *r, reasons *to)
         reasons_add(to, "numbers", -1,
                     overflowed ? "the gradient norm of step %lld is above 1.6e7 (2^24), the exact sum's limit"
                                : "loss or gradient norm of step %lld is not finite",
-                    (long long)i);
+                    (long long)(r->seen.checkpoint.loaded_step + i));
         return;
     }
 }

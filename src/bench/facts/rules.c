@@ -191,7 +191,7 @@ static void require_sound_numbers(const case_result *r, reasons *to)
     }
     if (r->seen.completed && r->seen.loss[worst] > limit)
         reasons_add(to, "divergence", -1, "the loss rose to %.4g in step %lld, above %.4g: training diverged",
-                    r->seen.loss[worst], (long long)worst, limit);
+                    r->seen.loss[worst], (long long)(r->seen.checkpoint.loaded_step + worst), limit);
 }
 
 static void require_completion(const case_result *r, reasons *to)

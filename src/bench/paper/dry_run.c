@@ -314,7 +314,7 @@ bool dry_run(const deck *d, const options *o, FILE *json, bool measured)
         if (measured && o->schedule && !d->item[i].skipped[0]) show_schedule(&d->item[i]);
         if (json) json_foresee(json, &f);
     }
-    forecast_deck(&time);
+    forecast_deck(&time, "time        ");
     say_enable(enabled);
     return ordered;
 }

@@ -6,6 +6,7 @@
 #include "plan/catalogue/catalogue.h"
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 const char *duration_text(double seconds, char text[DURATION_TEXT])
 {
@@ -82,37 +83,59 @@ static double busiest_flops(const paper *p)
 /* Returns the seconds of a step from the measured step, otherwise the published step, otherwise 0. */
 static double step_seconds(const deck_time *t, const bench_case *c, double flops)
 {
-    const recipe_row *row = recipe_origin(c, t->device);
+    const recipe_row *row = c->backend == BACKEND_CUDA ? recipe_origin(c, t->device) : NULL;
     if (t->step_seconds > 0.0) return t->step_seconds * flops / t->flops;
     return row ? row->step_seconds : 0.0;
 }
 
-double forecast_add(deck_time *t, const bench_case *c, const paper *p)
+/* Returns the seconds of a step at ASSUMED_MFU. Returns 0 for a narrow model, whose products are too small for it, and
+ * for a device without a known peak. */
+static double assumed_seconds(const deck_time *t, const bench_case *c)
 {
-    double flops = busiest_flops(p);
-    if (t->flops == 0.0) t->flops = flops, t->first = c->number;
-    double step = step_seconds(t, c, flops);
-    t->steps += c->repeats * (c->warmup + c->steps);
-    double seconds = (double)c->repeats * forecast_case(c, step);
-    t->seconds += seconds;
-    t->cases += (int)c->repeats;
-    t->unknown += step > 0.0 ? 0 : (int)c->repeats;
-    t->soaks |= c->minutes > 0.0;
-    return seconds > 0.0 ? seconds : (double)NAN;
+    enum { NARROW = 4096 };
+    double peak = c->backend == BACKEND_CUDA ? gpu_peak(t->device, c->precision) : 0.0,
+           flops = (double)c->global_batch * c->recipe_flops_per_sequence / c->layout.ranks;
+    return peak > 0.0 && c->model.hidden >= NARROW ? flops / peak / (ASSUMED_MFU / 100.0) : 0.0;
 }
 
-void forecast_deck(const deck_time *t)
+double forecast_add(deck_time *t, const bench_case *c, const paper *p)
+{
+    double flops = p ? busiest_flops(p) : 0.0, repeats = (double)c->repeats;
+    if (t->flops == 0.0) t->flops = flops, t->first = c->number;
+    double known = step_seconds(t, c, flops), step = known > 0.0 ? known : assumed_seconds(t, c);
+    t->steps += c->repeats * (c->warmup + c->steps);
+    t->seconds += repeats * forecast_case(c, step);
+    t->cases += (int)c->repeats;
+    t->assumed += step > known ? (int)c->repeats : 0;
+    t->unknown += step > 0.0 ? 0 : (int)c->repeats;
+    t->soaks |= c->minutes > 0.0;
+    double least = repeats * forecast_case(c, known);
+    return least > 0.0 ? least : (double)NAN;
+}
+
+static void say_basis(const deck_time *t)
+{
+    int published = t->cases - t->assumed - t->unknown;
+    if (t->step_seconds > 0.0) {
+        say("at %g s a step of case %d", t->step_seconds, t->first);
+        if (t->cases > 1) say(", the others' in proportion to the flops of their busiest rank");
+        return;
+    }
+    if (published) say("%d at published step times", published);
+    if (t->assumed) say("%s%d at an assumed MFU of %d %%", published ? ", " : "", t->assumed, ASSUMED_MFU);
+    if (t->unknown) say("%s%d unknown", published + t->assumed ? ", " : "", t->unknown);
+    if (t->unknown && t->soaks) say(" (only soaks count)");
+}
+
+void forecast_deck(const deck_time *t, const char *label)
 {
     char text[DURATION_TEXT];
     if (t->seconds == 0.0) return;
-    say("time        %s%s for the %lld step%s%s of %d case%s, ", duration_text(t->seconds, text),
-        t->unknown ? " or more" : "", (long long)t->steps, plural(t->steps), t->soaks ? " or more" : "", t->cases,
-        plural(t->cases));
-    if (t->step_seconds == 0.0) say("at the published step times");
-    else say("at %g s a step of case %d", t->step_seconds, t->first);
-    if (t->step_seconds > 0.0 && t->cases > 1) say(", the others' in proportion to the flops of their busiest rank");
-    if (t->unknown) say("; %d of them have no step time, and count with their soak only", t->unknown);
-    say("; start and checks not counted\n");
+    say("%s%s %s for the %lld step%s%s of %d case%s, without start and checks:\n%*s", label,
+        t->unknown ? "at least" : "about", duration_text(t->seconds, text), (long long)t->steps, plural(t->steps),
+        t->soaks ? " or more" : "", t->cases, plural(t->cases), (int)strlen(label), "");
+    say_basis(t);
+    say("\n");
 }
 
 double forecast_step(const bench_case *measured, double seconds, const bench_case *other)

@@ -18,20 +18,24 @@ void forecast_domain(const bench_case *c, const char *device);
 void forecast_published(const bench_case *c, const char *device);
 
 /* The time of a deck. If step_seconds is given for the first case that can be laid out, the steps of other cases are in
- * proportion to the flops of their busiest ranks. Otherwise the published steps are used. Repeats and soaks count. */
+ * proportion to the flops of their busiest ranks. Otherwise a case on GPUs has its published step, or else one at
+ * ASSUMED_MFU (percent by the recipe's formula: the published median is 54 in BF16, 40 in FP8). Repeats and soaks
+ * count. */
+enum { ASSUMED_MFU = 40 };
 typedef struct {
     const char *device;  /* the published steps of this device are used */
     double step_seconds; /* measured; 0 if not given */
     double flops;        /* of the busiest rank of the first case; 0 before it */
     double seconds;      /* sum over the cases so far */
     int64_t steps;
-    int first, cases, unknown; /* unknown: cases without measured or published step; their soaks count */
-    bool soaks;                /* a case is a soak, so there may be more steps */
+    int first, cases, assumed, unknown; /* cases at ASSUMED_MFU, and without any step time: their soaks count */
+    bool soaks;                         /* a case is a soak, so there may be more steps */
 } deck_time;
-/* Adds a case. Returns the least seconds of all its steps and repeats; NaN if unknown. */
+/* Adds a case. Returns the least seconds of all its steps and repeats; NaN if unknown. p: only needed with
+ * step_seconds, otherwise it may be NULL. */
 double forecast_add(deck_time *t, const bench_case *c, const paper *p);
-/* Prints the time of the deck, unless it is unknown. */
-void forecast_deck(const deck_time *t);
+/* Prints the time of the deck and its basis after the label, unless it is unknown. */
+void forecast_deck(const deck_time *t, const char *label);
 
 /* Returns the step time of `other` if its ranks compute as fast as those of `measured`, whose step takes `seconds`. */
 double forecast_step(const bench_case *measured, double seconds, const bench_case *other);

@@ -211,14 +211,18 @@ void json_close(FILE *to)
         FAIL_STATUS(STATUS_RECORD, "the file of --json or --timeline could not be written: %s", strerror(errno));
 }
 
-/* The record may not exist yet; its journal does. */
+/* The record may not exist yet; its journal does. The files of --json and --timeline exist if they were opened. */
 FILE *json_open_in_run(const char *name, const run_source *run, char *reason, size_t length)
 {
     char journal[2 * PLACE_LENGTH];
+    const char *other[] = { run->json, run->timeline };
     const record_place *place = run->place;
     snprintf(journal, sizeof journal, "%s.journal", name);
     if (!place->none && (is_same_file(journal, place->journal) || is_same_file(name, place->journal)))
         return snprintf(reason, length, "%s is the record: name another file", name), NULL;
+    for (int i = 0; i < 2; i++)
+        if (other[i] && other[i] != name && is_same_file(name, other[i]))
+            return snprintf(reason, length, "%s is the file of --json or --timeline: name another file", name), NULL;
     return json_open(name, run->deck_name, reason, length);
 }
 
@@ -255,8 +259,8 @@ static bool open_line(void **state, const run_source *run, char *reason, size_t 
 static void say_brief(void *state, const case_result *r)
 {
     char *text = case_text(write_brief, r, state);
-    say("%s", text);
-    fflush(stdout);
+    text[strlen(text) - 1] = 0; /* the newline, after which say flushes */
+    say("%s\n", text);
     free(text);
 }
 

@@ -1,6 +1,7 @@
 /* Unknown texts are recorded as "n/a", so every record has every name. */
 #include "bench/record/provenance.h"
 #include "base/build_info.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/sha256.h"
@@ -13,13 +14,12 @@
 #include <string.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { LINE = 512, TIME_BYTES = 32 };
+enum { LINE = 512 };
 struct provenance {
     const run_source *run;
-    char started[TIME_BYTES], deck_sha256[SHA256_HEX], binary_sha256[SHA256_HEX];
+    char started[CLOCK_TEXT], deck_sha256[SHA256_HEX], binary_sha256[SHA256_HEX];
     char processor[LINE], kernel[LINE], hdf5[LINE];
     char *command_line;
 };
@@ -59,15 +59,6 @@ static void write_environment(writer *w, const char *group)
     qsort(kept, (size_t)variables, sizeof *kept, by_name);
     writer_texts(w, writer_join(group, "environment").path, kept, variables);
     free(kept);
-}
-
-/* "2026-01-31T23:59:59Z" */
-static void write_now(char out[TIME_BYTES])
-{
-    time_t now = time(NULL);
-    struct tm broken_down;
-    gmtime_r(&now, &broken_down);
-    strftime(out, TIME_BYTES, "%Y-%m-%dT%H:%M:%SZ", &broken_down);
 }
 
 /* Prints a word, quoted for a shell if it has other characters than letters, digits and ./_-=,:@%+ */
@@ -115,7 +106,7 @@ provenance *provenance_open(const run_source *run)
     provenance *p = allocate(1, sizeof *p, "the record's provenance");
     struct utsname name;
     p->run = run;
-    write_now(p->started);
+    clock_text(p->started);
     sha256_of(run->deck_text, run->deck_length, p->deck_sha256);
     p->command_line = command_line_of(run->argc, run->argv);
     start_program_sha256(p->binary_sha256);
@@ -238,9 +229,8 @@ static void write_device_numbers(const run_source *run, writer *w, const char *g
 
 static void write_changing_items(const provenance *p, writer *w, const char *group)
 {
-    char now[TIME_BYTES];
-    write_now(now);
-    writer_value(w, writer_join(group, "written").path, NULL, datum_text(now));
+    char now[CLOCK_TEXT];
+    writer_value(w, writer_join(group, "written").path, NULL, datum_text(clock_text(now)));
     writer_value(w, writer_join(group, "processors").path, "1", datum_integer(get_nprocs()));
     write_libraries(p->run, w, group);
     write_environment(w, group);

@@ -13,15 +13,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Steps are numbered as in the step lines. */
 static void say_step_time(const case_result *r)
 {
-    int64_t timed = steps_counted(&r->seen, r->given);
-    say("Step time  mean of %lld timed steps %.4f s, median %.4f s, p95 %.4f s; ", (long long)timed,
+    const slow_steps *slow = &r->figures.slow;
+    int64_t timed = steps_counted(&r->seen, r->given), metric = r->given->metric_steps;
+    char rule[48] = "last step";
+    if (metric > 1) snprintf(rule, sizeof rule, "last %lld steps", (long long)(metric < timed ? metric : timed));
+    say("Step time  mean of %lld timed steps %.4f s, median %.4f s, p95 %.4f s\n", (long long)timed,
         r->figures.mean_seconds, r->figures.median_seconds, r->figures.p95_seconds);
-    if (!r->figures.slow.count) say("none above %.3g times the median\n", SLOW_STEP);
+    say("           as the recipe reports it (%s) %.4f s; ", rule, r->figures.recipe_seconds);
+    if (!slow->count) say("none above %.3g times the median\n", SLOW_STEP);
     else
-        say("%lld slow, first step %.*s\n", (long long)r->figures.slow.count, (int)strcspn(r->figures.slow.names, " "),
-            r->figures.slow.names);
+        say("%lld slow, first step %lld\n", (long long)slow->count,
+            r->seen.checkpoint.loaded_step + strtoll(slow->names, NULL, 10));
 }
 
 /* Only the last repeat has the means of all repeats. */

@@ -11,6 +11,7 @@ typedef struct {
 
 /* Removes the progress line. Call it before anything else is printed. */
 void progress_clear(const progress *p);
-/* Print the Estimate line after the warm-up, and the progress line on a terminal. Call both after each step. */
-void progress_estimate(const progress *p, const case_result *r, const step_now *now);
+/* Print the Estimate line after the warm-up and return whether they did, and the progress line on a terminal. Call both
+ * after each step. */
+bool progress_estimate(const progress *p, const case_result *r, const step_now *now);
 void progress_say(const progress *p, const case_result *r, const step_now *now);

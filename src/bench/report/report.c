@@ -1,6 +1,7 @@
 /* The report, a sink: decides when each line is printed. Other files of this folder print the lines. --verbose adds the
- * fields of a case (field_lines.c) before its verdict, an Estimate in every case, and in the title the devices of all
- * ranks. */
+ * fields of a case (field_lines.c) before its verdict, an Estimate in every case (otherwise only in the first that
+ * trains), and in the title the devices of all ranks. */
+#include "base/clock.h"
 #include "base/memory.h"
 #include "bench/facts/sink.h"
 #include "bench/project/expected_lines.h"
@@ -16,6 +17,8 @@
 
 typedef struct {
     bool verbose;
+    bool estimated; /* the Estimate line was printed */
+    double began;
     progress progress; /* of the current case */
     int rows;
     summary_row row[];
@@ -25,6 +28,7 @@ static bool report_open(void **state, const run_source *run, char *reason, size_
 {
     report *p = allocate(1, sizeof *p + (size_t)run->deck->cases * sizeof p->row[0], "lines of the summary");
     p->verbose = run->verbose;
+    p->began = clock_seconds();
     p->progress = (progress){ .deck = run->deck, .terminal = run->terminal };
     *state = p;
     return true;
@@ -46,10 +50,10 @@ static void report_check(void *state, const case_result *r)
 
 static void report_step(void *state, const case_result *r, const step_now *now)
 {
-    const report *p = state;
+    report *p = state;
     progress_clear(&p->progress);
     say_step(r, now);
-    if (p->verbose || r->given->number == 1) progress_estimate(&p->progress, r, now);
+    if (p->verbose || !p->estimated) p->estimated |= progress_estimate(&p->progress, r, now);
     progress_say(&p->progress, r, now);
 }
 
@@ -64,6 +68,7 @@ static void report_end(void *state, const case_result *r)
     if (ran) say_expected_steps(r), say_checkpoints(r);
     if (ran && p->verbose) say_fields(r);
     say_verdict(r);
+    say_merit(r);
 }
 
 static void report_close(void *state, const run_source *run, const final_counts *n)
@@ -71,7 +76,7 @@ static void report_close(void *state, const run_source *run, const final_counts 
     report *p = state;
     if (n) {
         summary_print(run->deck, p->row, p->rows);
-        say_end(run, n);
+        say_end(run, n, clock_seconds() - p->began);
     }
     free(p);
 }

@@ -1,10 +1,12 @@
 /* Lines of program, deck, ranks, libraries, devices, record. */
 #include "bench/report/title_lines.h"
 #include "base/build_info.h"
+#include "base/clock.h"
 #include "base/say.h"
 #include "base/text.h"
 #include "bench/facts/rules.h"
 #include "bench/launch/libraries.h"
+#include "bench/paper/forecast.h"
 #include "bench/record/place.h"
 #include "bench/report/separators.h"
 #include <string.h>
@@ -49,6 +51,18 @@ static void say_merged_cases(const deck *d)
                 d->item[i].number, d->item[i].stands_for);
 }
 
+/* On a host nothing is known before the first steps. */
+static void say_duration(const run_source *run)
+{
+    const deck *d = run->deck;
+    deck_time t = { .device = run->devices ? run->devices[0].name : "" };
+    for (int64_t i = 0; i < d->cases; i += d->item[i].repeats)
+        if (!d->item[i].skipped[0]) forecast_add(&t, &d->item[i], NULL);
+    forecast_deck(&t, "Duration   ");
+    if (t.seconds == 0.0)
+        say("Duration   unknown before the first steps: no published step time applies; see the line Estimate\n");
+}
+
 static void say_place_notes(const record_place *p)
 {
     for (int i = 0; i < PLACE_NOTES; i++)
@@ -65,6 +79,7 @@ static void say_preloaded(const library_list *l)
 void say_title(const run_source *run)
 {
     const deck *d = run->deck;
+    char start[CLOCK_TEXT];
     say("%s", THICK_LINE);
     say("xgsw  --  real large-language-model training steps, timed and verified\n");
     say("commit %.12s%s, built %s\n", build_commit, build_dirty ? " (modified)" : "", build_date);
@@ -72,6 +87,8 @@ void say_title(const run_source *run)
     say("%s\n%s\n\n", d->title[0], d->title[1]);
     say("Deck       %s, %lld case%s on %d rank%s of %d thread%s\n", run->deck_name, (long long)d->cases,
         plural(d->cases), run->ranks, plural(run->ranks), run->threads, plural(run->threads));
+    say("Start      %s\n", clock_text(start));
+    say_duration(run);
     if (d->no_effect[0]) say("No effect  %s\n", d->no_effect);
     say_merged_cases(d);
     say_backends(d);

@@ -1,10 +1,14 @@
 /* Lines of verdicts and reasons. */
 #include "bench/report/verdict_lines.h"
+#include "base/clock.h"
 #include "base/say.h"
+#include "base/text.h"
 #include "bench/facts/accept.h"
+#include "bench/paper/forecast.h"
 #include "bench/project/expected_lines.h"
 #include "bench/record/place.h"
 #include "bench/report/separators.h"
+#include <string.h>
 
 static void say_acceptance(const case_result *r)
 {
@@ -41,12 +45,28 @@ void say_verdict(const case_result *r)
     else say_reasons(r);
 }
 
-void say_end(const run_source *run, const final_counts *n)
+/* A model that is not the recipe's is named, as in "llama3.1-405b 8-layer proxy". */
+void say_merit(const case_result *r)
+{
+    const bench_case *c = r->given;
+    const repeated_seconds *s = &r->figures.repeated;
+    const char *unit = c->backend == BACKEND_CUDA ? "GPU" : "rank";
+    double rate = r->figures.tokens_per_second;
+    if (r->ruling.verdict != VERDICT_PASSED || c->repeat < c->repeats) return;
+    if (s->count > 1) rate = (double)r->figures.tokens_per_step / s->median;
+    say("FOM %s%s %s %d %s%s: %.1f tokens/s", c->workload, c->proxy ? c->model_name + strlen(c->workload) + 1 : "",
+        precision_name(c->precision), c->layout.ranks, unit, plural(c->layout.ranks), rate);
+    if (s->count > 1) say(", median of %d repeats", s->count);
+    say("%s\n", r->ruling.valid ? "" : ", NOT VALID");
+}
+
+void say_end(const run_source *run, const final_counts *n, double seconds)
 {
     const record_place *place = run->place;
     bool any_ran = n->passed + n->failed + n->interrupted > 0;
-    char line[ACCEPT_LINE];
+    char line[ACCEPT_LINE], now[CLOCK_TEXT], taken[DURATION_TEXT];
     say("\n%s", THICK_LINE);
+    say("End        %s, %s after the start\n", clock_text(now), duration_text(seconds, taken));
     if (!place->none)
         say("Record     %s%s\n", any_ran ? place->record : "not written: no case ran",
             any_ran && n->stopped ? " (all cases and steps up to the stop; run the deck again for the others)" : "");

@@ -4,9 +4,11 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/say.h"
 #include "bench/checkpoint/checkpoint.h"
 #include "bench/facts/accept.h"
 #include "bench/launch/preloaded.h"
+#include "bench/record/json.h"
 #include "bench/record/place.h"
 #include "bench/record/provenance.h"
 #include "bench/report/title_lines.h"
@@ -118,6 +120,19 @@ static final_counts run_cases(const deck *d, const run_state *state, bool strict
     return n;
 }
 
+/* Opens the file of the key output, after all other files, so that a refused run leaves it as it was. */
+static bool open_output(const run_source *run)
+{
+    char why[2 * PATH_LENGTH] = "- is no file";
+    const char *path = run->deck->item[0].output;
+    if (strcmp(path, "none") == 0) return true;
+    FILE *file = json_open_in_run(path, run, why, sizeof why);
+    bool opened = file && file != stdout;
+    if (opened) say_copy(file);
+    else fprintf(stderr, "%s: output: %s; give output = FILE, or none\n", run->deck_name, why);
+    return opened;
+}
+
 /* Call it on rank 0. On failure prints the reason on stderr and returns false. */
 static bool open_sinks(sinks *s, record_place *place, run_source *run)
 {
@@ -128,7 +143,7 @@ static bool open_sinks(sinks *s, record_place *place, run_source *run)
     }
     run->place = place;
     run->provenance = provenance_open(run);
-    if (sinks_open(s, run)) return true;
+    if (sinks_open(s, run) && open_output(run)) return true;
     place_delete_journal(place);
     return false;
 }

@@ -49,6 +49,8 @@ void machine_step(machine *m, int64_t step);
 /* Waits for all operations, then starts or stops the profiler that is attached to the process, if any. */
 void machine_profile(machine *m, bool on);
 
+/* Returns whether the machine runs nothing: values to upload need not be computed. */
+bool machine_on_paper(const machine *m);
 /* Returns the notes of a machine on paper and starts new ones. The caller frees them (preparation_free). */
 preparation machine_prepared(machine *m);
 /* Tries kernels for the noted operations in unused memory, and chooses. Call it before the first operation. */

@@ -127,6 +127,8 @@ void queue_set_scratch(queue *q, void *memory, size_t bytes)
 int64_t machine_waits(const machine *m) { return m->waits; }
 const hazard_report *machine_hazards(const machine *m) { return hazard_read(m->hazard); }
 void machine_add_hazards(machine *m, const hazard_report *found) { hazard_report_add(hazard_read(m->hazard), found); }
+bool machine_on_paper(const machine *m) { return m->options.on_paper; }
+
 tally *machine_tally(machine *m) { return &m->tally; }
 
 const span *machine_spans(const machine *m, int64_t *count)

@@ -52,7 +52,8 @@ typedef struct {
     recompute_mask recompute;
     state_sharding sharding;
     step_line step_line;
-    int64_t metric_steps;      /* see bench_case */
+    int64_t metric_steps; /* see bench_case; 0: all steps but the first metric_skips */
+    int64_t metric_skips;
     int64_t head_deferral;     /* see bench_case */
     int64_t batch_fixed_below; /* with fewer GPUs the recipe's batch stays constant */
 } workload_row;

@@ -80,7 +80,7 @@ static const storage_rule gpt3_storage = { .weight = KEPT_BF16, FP32_MASTER(KEPT
 #define GPT3_ROW                                                                                                       \
     .recipe = "JaxPP GPT3 (2024)", .step_line = STEP_LINE_COMPLETED, .formula = &gpt3_formula, .bf16 = &gpt3_storage,  \
     .fp8 = &gpt3_storage, .tokens = TOKENS_UNIFORM, .recipe_tokens = TOKENS_ZEROS, .sharding = SHARDING_OPTIMIZER,     \
-    .metric_steps = 13
+    .metric_skips = 7
 
 static const workload_row rows[] = {
     { .name = "llama3.1-8b",

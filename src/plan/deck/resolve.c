@@ -85,6 +85,12 @@ static void resolve_optimizer(case_draft *d)
     d->c.optimizer = rule;
 }
 
+static int64_t metric_steps(const case_draft *d)
+{
+    int64_t rest = d->c.warmup + d->c.steps - d->workload->metric_skips;
+    return d->workload->metric_steps ? d->workload->metric_steps : rest > 1 ? rest : 1;
+}
+
 static void resolve_names(case_draft *d)
 {
     const model_shape *m = &d->c.model, *full = &d->workload->full;
@@ -108,7 +114,7 @@ void draft_complete(case_draft *d)
     resolve_optimizer(d);
     d->c.world_ranks = d->source->ranks;
     d->c.step_line = d->workload->step_line;
-    d->c.metric_steps = d->workload->metric_steps;
+    d->c.metric_steps = metric_steps(d);
     count_flops(&d->c, d->workload->formula);
     resolve_names(d);
     recipe_compare(d);

@@ -33,6 +33,8 @@ static const key_row table[KEYS] = {
                       .explanation = "auto: cuda if every rank has a usable GPU, else host" },
     [KEY_RECORD] = { "record", .kind = KIND_PATH, .fallback = "gsw.h5", FIELD(record),
                      .explanation = "HDF5 file of the whole run, or none" },
+    [KEY_OUTPUT] = { "output", .kind = KIND_PATH, .fallback = "none", FIELD(output),
+                     .explanation = "file that gets a copy of the report, as HPL's output file; it is replaced" },
     [KEY_SHEET] = { "sheet", .kind = KIND_PATH, .fallback = "none", FIELD(sheet),
                     .explanation =
                         "machine sheet (NAME of inputs/machines/, or FILE.sheet): each case is compared with "
@@ -154,7 +156,7 @@ static const key_row table[KEYS] = {
                          .explanation = "seconds from the start of the run until it stops as on SIGTERM; the "
                                         "launcher's limit, if known, also counts" },
     [KEY_PROFILE] = { "profile", RANGE(1), .words = none_names, .fallback = "none", FIELD(profile),
-                      .explanation = "steps that a profiler records, numbered as printed; 20-25 are steps 20 to 24" },
+                      .explanation = "steps of this run that a profiler records, from 0; 20-25 are steps 20 to 24" },
     [KEY_PROFILE_RANKS] = { "profile_ranks", RANGE(0), .fallback = "0-7", FIELD(profile_ranks),
                             .explanation = "ranks that are captured; 0-7 are ranks 0 to 7" },
     [KEY_WEIGHT_GRADIENT_QUEUE] = { "weight_gradient_queue", WORD(overlap_names), .fallback = "on",
@@ -187,7 +189,7 @@ bool key_takes_list(key_id key)
     return kind != KIND_FAULT && kind != KIND_PATH;
 }
 
-bool key_is_of_run(key_id key) { return key == KEY_RECORD || key == KEY_SHEET; }
+bool key_is_of_run(key_id key) { return key == KEY_RECORD || key == KEY_OUTPUT || key == KEY_SHEET; }
 
 key_id key_find(text_view name)
 {

@@ -12,6 +12,7 @@ typedef enum {
     KEY_FP8_SCALING,
     KEY_BACKEND,
     KEY_RECORD,
+    KEY_OUTPUT,
     KEY_SHEET,
     KEY_STEPS,
     KEY_WARMUP,
