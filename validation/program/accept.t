@@ -23,7 +23,7 @@ tap.ok(place.status == 1 and [c["verdict"] for c in case] == ["PASSED"] * 4 + ["
        "a run that is NOT ACCEPTED ends with status 1", text[-600:] + place.text("err"))
 tap.ok(re.fullmatch(
     r"NOT ACCEPTED: case 1: [\d.]+ tokens/s, expected 1000000000000.0 tokens/s less 50 %(; NOT VALID: .+)?; "
-    r"5 of 6 cases computed correctly, \d results? VALID, 1 SKIPPED", lines[-1]),
+    r"5 of 6 cases computed correctly, \d results? VALID, 1 SKIPPED \(case \d\)", lines[-1]),
     "its last line says so, and why", "\n".join(lines[-3:]))
 by_validity = ("NOT ACCEPTED", "ACCEPTED")[case[2]["valid"]]
 tap.ok([c["acceptance"] for c in case] == ["NOT ACCEPTED", "NOT ACCEPTED", by_validity, "", "", ""]
@@ -76,7 +76,7 @@ deck = deck_file(CHECK + skipped + "[llama3.1-8b]\n")
 run = alone(deck)
 tap.ok(run.returncode == 0 and run.stdout.splitlines()[-1] ==
        "PASSED, but no result is VALID: case 2: check off; 0 of 2 cases computed correctly, 0 results VALID, "
-       "1 SKIPPED, 1 not checked",
+       "1 SKIPPED (case 3), 1 not checked",
        "one that skips a case ends with 0", run.stdout)
 run = alone("--strict", deck)
 tap.ok(run.returncode == 1 and run.stdout.splitlines()[-1].startswith("FAILED, as --strict asks: case 2: "),

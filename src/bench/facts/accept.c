@@ -93,6 +93,14 @@ static void keep_first(char first[FINAL_REASON], const case_result *r, const cha
     if (!first[0] && reason[0]) snprintf(first, FINAL_REASON, "case %d: %s", r->given->number, reason);
 }
 
+/* Adds a case to "2, 5", which ends with "..." if there are too many. */
+static void list_skipped(final_counts *n, int number)
+{
+    size_t used = strlen(n->skipped_cases), left = sizeof n->skipped_cases - used;
+    if (left > 16) snprintf(n->skipped_cases + used, left, "%s%d", used ? ", " : "", number);
+    else if (n->skipped_cases[used - 1] != '.') snprintf(n->skipped_cases + used, left, ", ...");
+}
+
 void accept_count(final_counts *n, const case_result *r, bool stopped)
 {
     bool unaccepted = r->ruling.acceptance == ACCEPTANCE_NO;
@@ -107,6 +115,7 @@ void accept_count(final_counts *n, const case_result *r, bool stopped)
     n->unaccepted += unaccepted && !stopped;
     n->invalid += !r->ruling.valid && !stopped;
     if (r->ruling.fails.count) keep_first(n->first_failed, r, r->ruling.fails.list[0].sentence);
+    if (r->ruling.verdict == VERDICT_SKIPPED) list_skipped(n, r->given->number);
     if (r->ruling.verdict == VERDICT_SKIPPED) keep_first(n->first_skipped, r, r->ruling.skipped);
     else if (r->ruling.invalids.count) keep_first(n->first_invalid, r, r->ruling.invalids.list[0].sentence);
     n->refused += r->ruling.refused;
@@ -126,12 +135,13 @@ int accept_status(const final_counts *n)
     return n->stopped ? STATUS_STOPPED : trained ? STATUS_PASSED : STATUS_NOTHING;
 }
 
-/* "8 of 10 cases computed correctly, 7 results VALID, 1 SKIPPED, 1 not checked". Returns text. */
+/* "8 of 10 cases computed correctly, 7 results VALID, 1 SKIPPED (case 3), 1 not checked". Returns text. */
 static const char *counts_text(const final_counts *n, char text[FINAL_REASON])
 {
     int cases = n->passed + n->failed + n->interrupted + n->skipped;
-    char skipped[32] = "", unchecked[32] = "";
-    if (n->skipped) snprintf(skipped, sizeof skipped, ", %d SKIPPED", n->skipped);
+    char skipped[128] = "", unchecked[32] = "";
+    if (n->skipped)
+        snprintf(skipped, sizeof skipped, ", %d SKIPPED (case%s %s)", n->skipped, plural(n->skipped), n->skipped_cases);
     if (n->unchecked) snprintf(unchecked, sizeof unchecked, ", %d not checked", n->unchecked);
     snprintf(text, FINAL_REASON, "%d of %d case%s computed correctly, %d result%s VALID%s%s", n->passed - n->unchecked,
              cases, plural(cases), n->valid, plural(n->valid), skipped, unchecked);

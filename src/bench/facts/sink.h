@@ -16,6 +16,7 @@ typedef struct {
     bool strict;             /* a case that is SKIPPED or NOT VALID is a failure */
     /* the first case of each kind and its reason; empty if none */
     char first_failed[FINAL_REASON], first_invalid[FINAL_REASON], first_skipped[FINAL_REASON];
+    char skipped_cases[64]; /* their numbers, "2, 5" */
     char not_accepted[FINAL_REASON], stopped_by[FINAL_REASON], unsaved[FINAL_REASON];
 } final_counts;
 

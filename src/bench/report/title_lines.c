@@ -63,6 +63,14 @@ static void say_duration(const run_source *run)
         say("Duration   unknown before the first steps: no published step time applies; see the line Estimate\n");
 }
 
+/* Memory may skip further cases. */
+static void say_skipped(const deck *d)
+{
+    for (int64_t i = 0; i < d->cases; i++)
+        if (d->item[i].skipped[0])
+            say("SKIPPED    case %d, %s: %s\n", d->item[i].number, d->item[i].workload, d->item[i].skipped);
+}
+
 static void say_place_notes(const record_place *p)
 {
     for (int i = 0; i < PLACE_NOTES; i++)
@@ -90,6 +98,7 @@ void say_title(const run_source *run)
     say("Start      %s\n", clock_text(start));
     say_duration(run);
     if (d->no_effect[0]) say("No effect  %s\n", d->no_effect);
+    say_skipped(d);
     say_merged_cases(d);
     say_backends(d);
     say_place_notes(run->place);
