@@ -76,7 +76,7 @@ deck = deck_file(CHECK + skipped + "[llama3.1-8b]\n")
 run = alone(deck)
 tap.ok(run.returncode == 0 and run.stdout.splitlines()[-1] ==
        "PASSED, but no result is VALID: case 2: check off; 0 of 2 cases computed correctly, 0 results VALID, "
-       "1 SKIPPED (case 3), 1 not checked",
+       "1 SKIPPED (case 1), 1 not checked",
        "one that skips a case ends with 0", run.stdout)
 run = alone("--strict", deck)
 tap.ok(run.returncode == 1 and run.stdout.splitlines()[-1].startswith("FAILED, as --strict asks: case 2: "),
