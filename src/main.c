@@ -209,9 +209,14 @@ static int paper_run_all(const options *o)
  * devices that the ranks have. A run on the host therefore touches no GPU. */
 static deck read_deck(const deck_file *f, device_survey *devices)
 {
-    deck_source source = {
-        .name = f->path, .text = f->bytes, .length = f->length, .ranks = world_ranks(), .cuda_usable = true
-    };
+    int node_ranks = world_node_ranks();
+    world_broadcast(&node_ranks, sizeof node_ranks, 0);
+    deck_source source = { .name = f->path,
+                           .text = f->bytes,
+                           .length = f->length,
+                           .ranks = world_ranks(),
+                           .node_ranks = node_ranks,
+                           .cuda_usable = true };
     deck d = deck_read(&source);
     if (!d.messages && !deck_on_cuda(&d)) return d;
     deck_free(&d);

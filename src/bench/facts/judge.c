@@ -2,6 +2,7 @@
 #include "bench/facts/judge.h"
 #include "base/text.h"
 #include "bench/check/check.h"
+#include "bench/facts/copies.h"
 #include "bench/facts/rules.h"
 #include <math.h>
 #include <stdio.h>
@@ -96,6 +97,8 @@ void judge_case(case_result *r)
         reasons_add(to, "transfers", f->replay_delivery.rank, "replay: %s", f->replay_delivery.sentence);
     judge_conservation(&f->conserved, to);
     judge_fault(r, to);
+    copies_compare(r, to);
+    copies_name(r, to);
     rules_apply(r, &of->invalids);
     of->passed = to->count == 0 && !f->stopped;
     of->verdict = to->count ? VERDICT_FAILED : f->stopped ? VERDICT_INTERRUPTED : VERDICT_PASSED;

@@ -63,10 +63,18 @@ static double device_joules(const machine_sample *const *last, int ranks)
     return sum;
 }
 
+static double device_watts(double joules, const machine_sample *const *last, int ranks)
+{
+    double seconds = 0.0;
+    for (int r = 0; r < ranks; r++) seconds += last[r] ? last[r]->seconds : NAN;
+    return joules / seconds;
+}
+
 static void add_energy(sample_set *all, machine_kind kind, const machine_sample *const *last, int ranks)
 {
     bool devices = kind == MACHINE_CUDA;
     all->joules = devices ? device_joules(last, ranks) : package_joules(last, ranks);
+    if (devices) all->watts = device_watts(all->joules, last, ranks);
     if (!isnan(all->joules)) all->method = devices ? "NVML's counters of whole boards" : "RAPL's counters of packages";
 }
 
@@ -141,7 +149,7 @@ void samples_gather(sample_set *all, const sampled *x)
 {
     sample_report r = x->own ? sampler_read(x->own) : (sample_report){ .throttled = "" };
     double seconds = r.count ? r.list[r.count - 1].seconds : 0.0;
-    *all = (sample_set){ .every = r.every, .joules = NAN, .method = "", .others_cores = NAN };
+    *all = (sample_set){ .every = r.every, .joules = NAN, .watts = NAN, .method = "", .others_cores = NAN };
     if (seconds > 0.0) all->cost_share = r.cost_seconds / seconds;
     gather(all, x, &r);
     write_throttled(all, &r);

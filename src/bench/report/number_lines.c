@@ -135,13 +135,13 @@ static double mean_own_computing(const case_result *r, int rank)
     const bench_case *c = r->given;
     double seconds = 0.0;
     for (int64_t s = c->warmup; s < r->seen.completed; s++)
-        seconds += own_computing(&r->seen.ranks, s * c->layout.ranks + rank);
+        seconds += own_computing(&r->seen.ranks, s * c->ranks + rank);
     return seconds / (double)(r->seen.completed - c->warmup);
 }
 
 static void say_paces(const case_result *r)
 {
-    int slow = 0, judged = 0, ranks = r->given->layout.ranks;
+    int slow = 0, judged = 0, ranks = r->given->ranks;
     for (int i = 0; i < ranks; i++) {
         slow += pace_is_outlier(&r->figures.pace[i]);
         judged += !isnan(r->figures.pace[i].excess);
@@ -156,7 +156,7 @@ static void say_paces(const case_result *r)
 /* Prints the rank that computes longest, and whether a rank is slow. */
 static void say_ranks(const case_result *r)
 {
-    int ranks = r->given->layout.ranks, worst = 0;
+    int ranks = r->given->ranks, worst = 0;
     double mean = 0.0, most = 0.0;
     if (ranks == 1) return;
     for (int i = 0; i < ranks; i++) {

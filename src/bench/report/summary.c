@@ -94,8 +94,7 @@ static void print_row(const deck *d, const summary_row *row, const widths *w)
 {
     const bench_case *c = row->given;
     char value[KEY_TEXT], text[LAYOUT_TEXT];
-    say("%4d  %-16s %-6s %-9s %5d", c->number, c->workload, size_name(c->size), precision_name(c->precision),
-        c->layout.ranks);
+    say("%4d  %-16s %-6s %-9s %5d", c->number, c->workload, size_name(c->size), precision_name(c->precision), c->ranks);
     for (int i = 0; i < COLUMNS; i++)
         if (w->column[i]) say("  %-*s", w->column[i], columns[i].of(c, text));
     for (key_id key = 0; key < KEYS; key++) {

@@ -70,5 +70,7 @@ void activity_allow(double seconds);
 
 /* Publishes that the next operation of all ranks is entered and waited for, until activity_wait_end. */
 void activity_wait_for_all(const char *what, int ranks);
-/* Returns the number of such operations so far. */
+/* The same for the ranks first, ..., first + ranks - 1. */
+void activity_wait_for_part(const char *what, int first, int ranks);
+/* Returns the number of these operations so far. */
 uint64_t activity_era(void);

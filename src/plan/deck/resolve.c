@@ -87,13 +87,12 @@ static void resolve_names(case_draft *d)
 void draft_resolve(case_draft *d)
 {
     resolve_backend(d);
-    layout_resolve(d);
+    copies_resolve(d);
     resolve_recipe(d);
     shape_resolve(d);
     batch_resolve(d);
     resolve_strips(d);
     resolve_optimizer(d);
-    d->c.world_ranks = d->source->ranks;
     d->c.step_line = d->workload->step_line;
     d->c.metric_steps = d->workload->metric_steps;
     count_flops(&d->c, d->workload->formula);

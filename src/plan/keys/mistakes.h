@@ -9,6 +9,7 @@ typedef struct {
     const char *text;
     size_t length;       /* bytes of the text */
     int ranks;           /* ranks in the world */
+    int node_ranks;      /* ranks of a node; 0: unknown */
     const char *device;  /* GPU whose recipe rows are used; NULL: PAPER_DEVICE */
     bool dry_run;        /* backend auto is cuda unless cuda_missing is set; this machine's GPUs do not matter */
     bool host_by_option; /* backend auto is never host: --slice would take hours; --on-host asks for it */
