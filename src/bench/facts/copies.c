@@ -48,12 +48,10 @@ void copies_compare(const case_result *r, reasons *to)
     int copies = r->given->layout.copies, differing = 0, first = 0;
     for (int i = 1; i < copies && r->seen.copies.loss; i++)
         if (copy_differs(r, i, what) && differing++ == 0) first = i, memcpy(first_what, what, sizeof what);
-    bool others_agree = 2 * differing > copies; /* then copy 0 is the one that differs */
+    int odd = 2 * differing > copies ? 0 : first, rank = copies > 2 ? odd * r->given->layout.ranks : -1;
     if (differing)
-        reasons_add(to, "copies", (others_agree ? 0 : first) * r->given->layout.ranks,
-                    "differs from %d other cop%s; %s has %.120s", others_agree ? differing : copies - differing,
-                    (others_agree ? differing : copies - differing) == 1 ? "y" : "ies", copy_text(r, first, name),
-                    first_what);
+        reasons_add(to, "copies", rank, "copies differ: %d of %d from copy 0, first %s: %.140s", differing, copies - 1,
+                    copy_text(r, first, name), first_what);
 }
 
 void copies_name(const case_result *r, reasons *in)

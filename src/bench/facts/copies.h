@@ -3,7 +3,7 @@
 #pragma once
 #include "bench/facts/result.h"
 
-/* Adds a reason if copies differ. Two copies that differ are both named; of more, those that differ from most. */
+/* Adds a reason if copies differ, with the copy that is not like most of them if there are more than two. */
 void copies_compare(const case_result *r, reasons *to);
 /* Puts the number of the copy before each sentence that concerns a rank. */
 void copies_name(const case_result *r, reasons *in);

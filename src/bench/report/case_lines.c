@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "bench/launch/case_machine.h"
 #include "bench/launch/placement.h"
+#include "bench/report/copy_lines.h"
 #include "plan/model/params.h"
 
 static void say_model(const model_shape *m)
@@ -33,12 +34,13 @@ void say_case(const bench_case *c)
     char complaint[REASON_LENGTH];
     placement p = placement_here(&c->layout, case_machine(c).kind);
     say("\nCase %d     %s, size %s, %s, backend %s, %d of %d rank%s", c->number, c->workload, size_name(c->size),
-        precision_name(c->precision), backend_name(c->backend), c->layout.ranks, c->world_ranks,
+        precision_name(c->precision), backend_name(c->backend), c->ranks, c->world_ranks,
         plural(c->world_ranks));
     if (c->repeats > 1) say(", repeat %d of %lld", c->repeat, (long long)c->repeats);
     say("\n");
     say_model(&c->model);
     say_layout(c);
+    say_copies(c);
     say_fault(c);
     if (placement_complaint(&p, &c->layout, complaint)) say("Warning    %s\n", complaint);
 }

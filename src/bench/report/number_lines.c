@@ -6,6 +6,7 @@
 #include "bench/facts/rules.h"
 #include "bench/health/outliers.h"
 #include "bench/health/slow_steps.h"
+#include "bench/report/copy_lines.h"
 #include "plan/catalogue/catalogue.h"
 #include "plan/catalogue/flops.h"
 #include <math.h>
@@ -180,6 +181,8 @@ void say_numbers(const case_result *r)
     say_step_time(r);
     say_repeats(r);
     say_speed(r);
+    say_slowest_copy(r);
+    say_power(r);
     say_shares(r);
     say_engines(r);
     if (r->seen.transfers[0]) say("Transfers  %s\n", r->seen.transfers);
