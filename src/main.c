@@ -141,6 +141,8 @@ static int paper_run_at(const paper_run *p, int ranks)
     if (why[0]) source.cuda_missing = why;
     if (o->on_host) source.cuda_missing = "--on-host uses no GPU";
     if (p->sheet.host) source.cuda_missing = "the sheet describes a host";
+    const device_row *row = source.cuda_missing ? NULL : device_find(source.device);
+    source.node_ranks = o->node_ranks ? o->node_ranks : row ? row->node : 0;
     deck d = deck_read(&source);
     int status = d.messages   ? refuse_deck(&d)
                  : o->slice   ? slice_all(p, &d)

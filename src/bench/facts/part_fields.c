@@ -47,7 +47,6 @@ static const field of_steps[] = {
 
 /* Copies of the case; no rows if there is one. */
 static const field of_copies[] = {
-    { "step", "1", "number of the step, from 0, warm-up first", FIELD_ROW, .per = PER_STEP },
     { "copy", "1", "number of the copy: rank / ranks of a copy", FIELD_ROW, .per = PER_COPY },
     { "mean_seconds", "s", "mean of the copy's timed steps", FIELD_REAL, PER_COPY, LIST(figures.copy_seconds) },
     { "weights_digest", NULL, "digest of the copy's weights after the last step", FIELD_TEXT, PER_COPY,
