@@ -342,6 +342,29 @@ static void is_laid_out(void **state)
     assert_string_equal(c.skipped, r->skipped);
 }
 
+/* Rows: keys, ranks of the world, copies, ranks of a copy. A node has 8 ranks. */
+static void copies_divide_the_ranks(void **state)
+{
+    static const struct {
+        const char *body;
+        int ranks, copies, of_copy;
+    } copied[] = {
+        { "copies = all\n[llama3.1-70b]\n", 500, 7, 64 },
+        { "copies = all\n[llama3.1-70b]\n", 63, 1, 63 },
+        { "copies = 7\n[llama3.1-8b]\nsize = small\n", 500, 7, 64 },
+        { "copies = 3\n[llama3.1-8b]\nsize = small\ntensor = 2\n", 16, 3, 4 },
+        { "copies = all\n[llama3.1-8b]\nsize = small\ntensor = 2\ncontext = 2\n", 15, 3, 4 },
+        { "copies = all\nbackend = host\n[llama3.1-8b]\n", 5, 5, 1 },
+        { "copies = all\n[grok1-314b]\nsize = small\ntensor = 2\nexpert = 8\n", 50, 3, 16 },
+    };
+    for (size_t i = 0; i < sizeof copied / sizeof *copied; i++) {
+        bench_case c = case_of(copied[i].body, copied[i].ranks, true);
+        assert_int_equal(c.layout.copies, copied[i].copies);
+        assert_int_equal(c.layout.ranks, copied[i].of_copy);
+        assert_string_equal(c.skipped, "");
+    }
+}
+
 static void refuses_what_contradicts_in_a_dry_run(void **state)
 {
     static const char *const decks[][2] = {
@@ -456,9 +479,9 @@ int main(void)
     TESTS(others, small_has_ten_million_parameters, full_is_the_recipe, llama2_follows_its_recipe,
           check_shape_follows_the_family, learning_rate_replaces_the_largest, vocabulary_is_padded_to_the_tensor_ranks,
           shape_keys_override_any_size, check_shape_follows_the_mesh, check_shape_follows_its_keys,
-          strips_divide_the_positions, check_layers_follow_the_pipeline, refuses_what_contradicts_in_a_dry_run,
-          cuda_runs_where_it_can, else_auto_takes_the_host_and_says_why, shared_devices_are_asked_for,
-          fp8_runs_on_gpus_that_multiply_it);
+          strips_divide_the_positions, check_layers_follow_the_pipeline, copies_divide_the_ranks,
+          refuses_what_contradicts_in_a_dry_run, cuda_runs_where_it_can, else_auto_takes_the_host_and_says_why,
+          shared_devices_are_asked_for, fp8_runs_on_gpus_that_multiply_it);
     enum { OTHERS = sizeof others / sizeof others[0] };
     struct CMUnitTest tests[OTHERS + ROWS];
     memcpy(tests, others, sizeof others);
