@@ -211,14 +211,11 @@ static int paper_run_all(const options *o)
  * devices that the ranks have. A run on the host therefore touches no GPU. */
 static deck read_deck(const deck_file *f, device_survey *devices)
 {
-    int node_ranks = world_node_ranks();
-    world_broadcast(&node_ranks, sizeof node_ranks, 0);
-    deck_source source = { .name = f->path,
-                           .text = f->bytes,
-                           .length = f->length,
-                           .ranks = world_ranks(),
-                           .node_ranks = node_ranks,
-                           .cuda_usable = true };
+    deck_source source = {
+        .name = f->path, .text = f->bytes, .length = f->length, .ranks = world_ranks(), .cuda_usable = true
+    };
+    source.node_ranks = world_node_ranks();
+    world_broadcast(&source.node_ranks, sizeof source.node_ranks, 0);
     deck d = deck_read(&source);
     if (!d.messages && !deck_on_cuda(&d)) return d;
     deck_free(&d);

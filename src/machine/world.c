@@ -28,7 +28,7 @@ typedef struct {
 typedef struct {
     const char *name;
     MPI_Comm comm;
-    int first, ranks, rank;
+    int first, ranks;
 } part;
 
 static struct {
@@ -93,7 +93,7 @@ static void node_open(void)
     CHECK(MPI_Allgather(&first, 1, MPI_INT, world.node, 1, MPI_INT, MPI_COMM_WORLD));
 }
 
-static part whole_world(void) { return (part){ .comm = MPI_COMM_WORLD, .ranks = world.ranks, .rank = world.rank }; }
+static part whole_world(void) { return (part){ .comm = MPI_COMM_WORLD, .ranks = world.ranks }; }
 
 static void exchange_node_places(void)
 {
@@ -157,7 +157,7 @@ int world_node_core(int i)
     return core;
 }
 const char *world_host(void) { return world.host; }
-int world_part_rank(void) { return world.part.rank; }
+int world_part_rank(void) { return world.rank - world.part.first; }
 int world_part_ranks(void) { return world.part.ranks; }
 int world_part_first(void) { return world.part.first; }
 
@@ -174,7 +174,7 @@ void world_abort(int status)
 static void finish(MPI_Request *request, const char *what)
 {
     int done = 0;
-    if (world.part.name) activity_wait_for_part(what, world.part.first, world.part.ranks);
+    if (world.part.name) activity_wait_for_ranks(what, world.part.first, world.part.ranks, false);
     else watch_wait_for_all(what);
     for (;;) {
         CHECK(MPI_Test(request, &done, MPI_STATUS_IGNORE));
@@ -204,7 +204,7 @@ static void reduce_all(void *values, int64_t count, MPI_Datatype type, MPI_Op ho
         int piece = (int)(count - done < PIECE ? count - done : PIECE);
         char *at = (char *)values + done * BYTES;
         MPI_Request request;
-        CHECK(MPI_Ireduce(world.part.rank ? at : MPI_IN_PLACE, at, piece, type, how, 0, world.part.comm, &request));
+        CHECK(MPI_Ireduce(world_part_rank() ? at : MPI_IN_PLACE, at, piece, type, how, 0, world.part.comm, &request));
         finish(&request, what);
     }
     world_broadcast(values, (size_t)count * BYTES, world.part.first);
@@ -240,7 +240,7 @@ void *world_gather(const void *own, size_t bytes)
 {
     MPI_Request request;
     if (bytes > PIECE) FAIL("gather of %zu bytes a rank", bytes);
-    void *all = world.part.rank == 0 ? allocate(world.part.ranks, bytes, "bytes of each rank") : NULL;
+    void *all = world_part_rank() == 0 ? allocate(world.part.ranks, bytes, "bytes of each rank") : NULL;
     CHECK(MPI_Igather(own, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, 0, world.part.comm, &request));
     finish(&request, "gather");
     return all;
@@ -305,7 +305,6 @@ void world_part_begin(const char *name, int first)
     part p = { .first = first, .comm = MPI_Comm_f2c((MPI_Fint)world_split(name, first, world.rank)) };
     p.name = split_named(name)->name;
     CHECK(MPI_Comm_size(p.comm, &p.ranks));
-    CHECK(MPI_Comm_rank(p.comm, &p.rank));
     world.part = p;
 }
 

@@ -2,7 +2,6 @@
 #include "parallel/mesh.h"
 #include "machine/world.h"
 #include "plan/model/shapes.h"
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -94,25 +93,14 @@ static void list_connected(mesh *m, connected_group list[CONNECTED])
     memcpy(list, all, sizeof all);
 }
 
-/* Writes a name for a split of the world: the layout, then words in printf style. */
-__attribute__((format(printf, 3, 4))) static void write_name(const mesh_layout *l, char name[SPLIT_NAME],
-                                                             const char *format, ...)
-{
-    va_list arguments;
-    const int *d = l->degree;
-    int used = snprintf(name, SPLIT_NAME, "%d x %d.%d.%d.%d.%d ", l->copies, d[0], d[1], d[2], d[3], d[4]);
-    va_start(arguments, format);
-    vsnprintf(name + used, SPLIT_NAME - (size_t)used, format, arguments);
-    va_end(arguments);
-}
-
 /* Writes a name for the world's split along these axes. Returns false if none of them has more than one rank. */
 static bool split_name(const mesh_layout *l, unsigned axes, char name[SPLIT_NAME])
 {
     unsigned split = 0;
     for (int a = 0; a < AXES; a++)
         if (axes >> a & 1u && l->degree[a] > 1) split |= 1u << a;
-    write_name(l, name, "over %x", split);
+    const int *d = l->degree;
+    snprintf(name, SPLIT_NAME, "%d x %d.%d.%d.%d.%d over %x", l->copies, d[0], d[1], d[2], d[3], d[4], split);
     return split != 0;
 }
 
@@ -157,15 +145,17 @@ static group *find_link(mesh *m, fabric_channel channel, link_split split)
 static bool link_split_name(const mesh_layout *l, fabric_channel channel, link_split split, char name[SPLIT_NAME])
 {
     static const char *const words[] = { "even", "odd", "last" };
-    int stages = l->degree[AXIS_PIPELINE];
-    write_name(l, name, "%s from %s", channel == CHANNEL_FORWARD ? "forward" : "backward", words[split]);
+    const int *d = l->degree, stages = d[AXIS_PIPELINE];
+    snprintf(name, SPLIT_NAME, "%d x %d.%d.%d.%d.%d %s from %s", l->copies, d[0], d[1], d[2], d[3], d[4],
+             channel == CHANNEL_FORWARD ? "forward" : "backward", words[split]);
     return split == FROM_LAST ? next_stage(l, stages - 1) == 0 : stages > 1 + (int)split;
 }
 
 static bool reversed_name(const mesh_layout *l, char name[SPLIT_NAME])
 {
-    write_name(l, name, "context reversed");
-    return l->degree[AXIS_CONTEXT] > 1;
+    const int *d = l->degree;
+    snprintf(name, SPLIT_NAME, "%d x %d.%d.%d.%d.%d context reversed", l->copies, d[0], d[1], d[2], d[3], d[4]);
+    return d[AXIS_CONTEXT] > 1;
 }
 
 /* Makes the groups of experts. l->expert adjacent ranks of data x context together hold all experts of a layer. */
@@ -183,7 +173,9 @@ static void make_experts(mesh *m)
 /* Writes a name for the world's split into such groups. Returns false if there are none. */
 static bool experts_name(const mesh_layout *l, const group *g, char name[SPLIT_NAME])
 {
-    write_name(l, name, "%s of %d experts", g->channel == CHANNEL_EXPERTS ? "gradients" : "rows", l->expert);
+    const int *d = l->degree;
+    snprintf(name, SPLIT_NAME, "%d x %d.%d.%d.%d.%d %s of %d experts", l->copies, d[0], d[1], d[2], d[3], d[4],
+             g->channel == CHANNEL_EXPERTS ? "gradients" : "rows", l->expert);
     return l->expert > 1 && g->size > 1;
 }
 

@@ -8,10 +8,11 @@ import tempfile
 from program import Tap, alone, deck_file, ranks, results
 
 KEYS = """size precision fp8_scale fp8_scaling backend record sheet steps warmup minutes repeats seed tokens tensor
-    pipeline context expert data shard chunks_per_stage copies capacity microbatch global_batch sequence layers hidden ffn
-    heads kv_heads vocabulary recompute sharding schedule strips context_gradients overlap deterministic
-    transfer_sms peak_bf16 peak_fp8 learning_rate learning_rate_warmup check expect tolerance power_limit
-    checkpoint checkpoint_every checkpoint_keep checkpoint_read load stall_seconds time_limit profile profile_ranks""".split()
+    pipeline context expert data shard chunks_per_stage copies capacity microbatch global_batch sequence
+    layers hidden ffn heads kv_heads vocabulary recompute sharding schedule strips context_gradients overlap
+    deterministic transfer_sms peak_bf16 peak_fp8 learning_rate learning_rate_warmup check expect tolerance
+    power_limit checkpoint checkpoint_every checkpoint_keep checkpoint_read load stall_seconds time_limit
+    profile profile_ranks""".split()
 DEVELOPER_KEYS = "weight_gradient_queue order order_seed share_devices attention fault".split()
 
 tap = Tap()

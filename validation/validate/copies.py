@@ -4,7 +4,7 @@ import numpy as np
 
 from validate.findings import ROUNDING
 
-# Largest relative differences of losses where bits may differ: first step, later steps (src/bench/check/check_limits.c).
+# Largest relative differences of losses if bits may differ: first step, later steps (src/bench/check/check_limits.c).
 LOSSES = {"fp32": (1e-6, 2e-5), "bf16": (1e-3, 2e-3), "fp8": (4e-3, 1e-2)}
 
 
@@ -60,4 +60,4 @@ def check(case, f):
         f.same(f"{name} of copy 0", case["copies/" + name][done, 0], case["steps/" + name][done], 0.0)
     f.demand(case["copies/weights_digest"][0] == case["results/weights_digest"], "copy 0 has two digests of weights")
     told, found = "copies" in case["results/fail_rules"], differing(case).tolist()
-    f.demand(told == bool(found), f"copies {found} differ from copy 0, and FAILED {'says' if told else 'does not say'} so")
+    f.demand(told == bool(found), f"copies {found} differ from copy 0; FAILED says so: {told}")

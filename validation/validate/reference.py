@@ -37,7 +37,7 @@ def is_scaled(case):
 
 
 def as_in_cell(case):
-    """Returns the settings of a copy to look up. For a scaled case, reduces ranks, data and batch to the size of the cell."""
+    """Returns the settings of a copy to look up. For a scaled case, reduces ranks, data, batch to those of the cell."""
     s = {**{key: case.settings[key] for key in KEYS}, "ranks": copies.ranks_of(case)}
     for key in ("ranks", "data", "global_batch") if is_scaled(case) else ():
         s[key] = s[key] * case.settings["recipe_gpus"] // copies.ranks_of(case)

@@ -23,24 +23,20 @@ double accept_expected(const bench_case *c, const char *device)
     return c->expect > 0.0 ? c->expect : (double)NAN;
 }
 
-static void write_power(const bench_case *c, char *text, size_t used)
-{
-    if (c->power_limit > 0.0)
-        snprintf(text + used, EXPECTED_TEXT - used, "%sat most %.15g W a GPU", used ? ", " : "", c->power_limit);
-}
-
 const char *accept_text(const bench_case *c, const char *device, char text[EXPECTED_TEXT])
 {
     double expected = accept_expected(c, device);
     const char *format = recipe_format(c, device);
-    text[0] = 0;
-    if (c->expect == EXPECT_NONE) return write_power(c, text, 0), text;
-    if (isnan(expected) && format)
+    if (c->expect == EXPECT_NONE) text[0] = 0;
+    else if (isnan(expected) && format)
         snprintf(text, EXPECTED_TEXT, "a published cell, published in %s: not the same work", format);
     else if (isnan(expected))
         snprintf(text, EXPECTED_TEXT, "a published cell, but none is of this case on this device");
     else snprintf(text, EXPECTED_TEXT, "%.1f tokens/s less %.15g %%", expected, 100.0 * c->tolerance);
-    return write_power(c, text, strlen(text)), text;
+    size_t used = strlen(text);
+    if (c->power_limit > 0.0)
+        snprintf(text + used, EXPECTED_TEXT - used, "%sat most %.15g W a GPU", used ? ", " : "", c->power_limit);
+    return text;
 }
 
 /* Appends to the sentence not_accepted. */

@@ -45,6 +45,16 @@ const char *result_progress(const case_result *r, char text[PROGRESS_TEXT])
     return text;
 }
 
+const char *copy_text(const case_result *r, int copy, char text[COPY_TEXT])
+{
+    const mesh_layout *l = &r->given->layout;
+    const rank_work *first = &r->seen.ranks.work[copy * l->ranks], *last = first + l->ranks - 1;
+    bool apart = strcmp(first->host, last->host) != 0;
+    snprintf(text, COPY_TEXT, "copy %d (ranks %d to %d, on %.32s%s%.32s)", copy, copy * l->ranks,
+             (copy + 1) * l->ranks - 1, first->host, apart ? " to " : "", apart ? last->host : "");
+    return text;
+}
+
 void reasons_add(reasons *to, const char *rule, int rank, const char *format, ...)
 {
     va_list arguments;

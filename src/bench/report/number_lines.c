@@ -6,7 +6,6 @@
 #include "bench/facts/rules.h"
 #include "bench/health/outliers.h"
 #include "bench/health/slow_steps.h"
-#include "bench/report/copy_lines.h"
 #include "plan/catalogue/catalogue.h"
 #include "plan/catalogue/flops.h"
 #include <math.h>
@@ -64,6 +63,28 @@ static void say_speed(const case_result *r)
     say("Speed      %.1f tokens/s, %.1f a rank", r->figures.tokens_per_second, r->figures.tokens_per_second_per_gpu);
     say_mfu(r);
     say_expected(r);
+}
+
+/* The mean step of the slowest copy is the case's. */
+static void say_slowest_copy(const case_result *r)
+{
+    char name[COPY_TEXT];
+    int copies = r->given->layout.copies;
+    double fastest = r->figures.mean_seconds;
+    for (int i = 0; i < copies; i++) fastest = fmin(fastest, r->figures.copy_seconds[i]);
+    if (copies > 1)
+        say("Copies     the slowest of %d is %s: mean step %.4f s, in the fastest %.4f s\n", copies,
+            copy_text(r, r->figures.slowest_copy, name), r->figures.mean_seconds, fastest);
+}
+
+static void say_power(const case_result *r)
+{
+    const sample_set *s = &r->seen.samples;
+    if (isnan(s->joules)) return;
+    say("Power      ");
+    if (!isnan(s->watts)) say("%.1f W a GPU on average, ", s->watts);
+    say("%.4g J a step, %.4g J a token; from %s, which are no calibrated meter\n", r->figures.joules_per_step,
+        r->figures.joules_per_token, s->method);
 }
 
 /* ---- shares of rank 0's timed steps ---- */

@@ -372,24 +372,17 @@ static void compare_libraries(facts *f, const run_state *state)
     libraries_free(&now);
 }
 
-/* Keeps the check of the first copy that fails, or that of copy 0. Faults are counted later. Collective. */
-static void choose_check(check_result *own)
-{
-    check_result chosen = *own;
-    int first = world_first(!own->passed);
-    world_broadcast(&chosen, sizeof chosen, first < world_ranks() ? first : 0);
-    chosen.faults = own->faults;
-    memcpy(chosen.struck, own->struck, sizeof chosen.struck);
-    *own = chosen;
-}
-
+/* Each copy is checked. Returns the check of the first copy that fails, or that of copy 0. Faults are counted later. */
 static check_result check_copies(check *k, const machine_options *options, machine_findings *found)
 {
     begin_copy(&k->given);
-    check_result own = check_run(k, options, found);
+    check_result own = check_run(k, options, found), chosen = own;
     world_part_end();
-    choose_check(&own);
-    return own;
+    int first = world_first(!own.passed);
+    world_broadcast(&chosen, sizeof chosen, first < world_ranks() ? first : 0);
+    chosen.faults = own.faults;
+    memcpy(chosen.struck, own.struck, sizeof chosen.struck);
+    return chosen;
 }
 
 static void prove_case(const bench_case *c, case_result *r, const run_state *state)

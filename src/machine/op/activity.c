@@ -129,29 +129,19 @@ void activity_wait_end(void)
     if (--wait_depth == 0) atomic_store_explicit(&state()->waits, false, memory_order_release);
 }
 
-static void wait_for(activity e, const char *what, uint64_t key, uint64_t number, int first, int ranks)
+/* Parts of the world may differ in the number of their operations. */
+void activity_wait_for_ranks(const char *what, int first, int ranks, bool all)
 {
-    e.step = e.microbatch = e.layer = -1;
-    e.since = clock_seconds();
+    activity e = { .step = -1, .microbatch = -1, .layer = -1, .since = clock_seconds() };
     activity_text(e.kind, sizeof e.kind, what);
-    e.order = number;
-    e.number = (int64_t)number;
-    e.group = (activity_group){ key, first, ranks, 1, { { ranks, 1 } } };
+    activity_text(e.axis, sizeof e.axis, all ? "world" : "copy");
+    era++;
+    e.order = all ? ++waits_for_all : era;
+    e.number = (int64_t)e.order;
+    e.group = (activity_group){ ACTIVITY_WORLD, first, ranks, 1, { { ranks, 1 } } };
+    if (!all) e.group.key += 1 + (uint64_t)first;
     activity_enter(&e);
     activity_wait(&e);
-}
-
-/* Ranks of the world may differ in the number of operations of their parts. */
-void activity_wait_for_all(const char *what, int ranks)
-{
-    era++;
-    wait_for((activity){ .axis = "world" }, what, ACTIVITY_WORLD, ++waits_for_all, 0, ranks);
-}
-
-void activity_wait_for_part(const char *what, int first, int ranks)
-{
-    era++;
-    wait_for((activity){ .axis = "copy" }, what, ACTIVITY_WORLD + 1 + (uint64_t)first, era, first, ranks);
 }
 
 uint64_t activity_era(void) { return era; }
