@@ -9,6 +9,8 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "record"))
 from runs import Place, Tap, call, ranks_of, read_record, script  # noqa: E402
+from validate import copies  # noqa: E402
+from validate.findings import Findings  # noqa: E402
 
 STEPS, STOP = 150, 3                # STOP: seconds for which a rank of copy 1 is stopped
 DECK = "copies\nof a case\nprecision = fp32\nsize = check\nwarmup = 0\nsteps = {}\n{}[llama3.1-8b]\ntensor = 2\n"
@@ -50,6 +52,10 @@ with (Place(DECK.format(STEPS, "copies = all\n")) as two, Place(DECK.format(STEP
            "the copy with a stopped rank is named, and its mean is the case's", said)
     status, found = call(script("validate"), two.file("gsw.h5"))
     tap.ok(status == 0 and "ranks 4 to 4 stay idle" in said, "the validator agrees, and one rank is idle", found)
+    case.values["copies/gradient_norms"][9, 1] *= 2
+    findings = Findings()
+    copies.check(case, findings)
+    tap.ok("copies [1] differ" in " ".join(findings.sentences), "the validator finds a copy that differs", said)
     faulty, said = run(third, 4)
     tap.ok("FAILED     copy 1: check: residual" in said and "copies" in faulty["results/fail_rules"],
            "a fault on a rank of a copy: it FAILED, and is named", said)
