@@ -63,18 +63,22 @@ static double device_joules(const machine_sample *const *last, int ranks)
     return sum;
 }
 
-static double device_watts(double joules, const machine_sample *const *last, int ranks)
+/* Divides the energy by the time between the first and the last sample of each device. */
+static double device_watts(const sample_set *all)
 {
     double seconds = 0.0;
-    for (int r = 0; r < ranks; r++) seconds += last[r] ? last[r]->seconds : NAN;
-    return joules / seconds;
+    for (const ranked_sample *s = all->list; s < all->list + all->count; s++) {
+        if (s == all->list || s[-1].rank != s->rank) seconds -= s->now.seconds;
+        if (s + 1 == all->list + all->count || s[1].rank != s->rank) seconds += s->now.seconds;
+    }
+    return all->joules / seconds;
 }
 
 static void add_energy(sample_set *all, machine_kind kind, const machine_sample *const *last, int ranks)
 {
     bool devices = kind == MACHINE_CUDA;
     all->joules = devices ? device_joules(last, ranks) : package_joules(last, ranks);
-    if (devices) all->watts = device_watts(all->joules, last, ranks);
+    if (devices) all->watts = device_watts(all);
     if (!isnan(all->joules)) all->method = devices ? "NVML's counters of whole boards" : "RAPL's counters of packages";
 }
 
