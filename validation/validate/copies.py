@@ -1,4 +1,4 @@
-"""Recomputes which copy of a case is the slowest, and whether the copies agree (src/bench/facts/copies.h)."""
+"""Recomputes which copy of a case is the slowest, and whether all copies agree (src/bench/facts/judge.c)."""
 
 import numpy as np
 
@@ -19,45 +19,38 @@ def seconds_of(case):
     return table.reshape(len(table), -1, ranks_of(case)).max(axis=2)
 
 
-def means_of(case):
-    """Returns the mean of the steps that count for each copy; NaN if no step counts."""
-    counted = seconds_of(case)[case.window][~(case["steps/pause_seconds"][case.window] > 0)]
-    return counted.mean(axis=0) if len(counted) else np.full(case.settings["copies"], np.nan)
-
-
 def slowest_of(case):
-    means = means_of(case)
-    return int(np.argmax(means)) if np.isfinite(means).all() else 0
+    """Returns the copy with the largest mean of the steps that count, and the means of all copies."""
+    counted = seconds_of(case)[case.window][~(case["steps/pause_seconds"][case.window] > 0)]
+    means = counted.mean(axis=0) if len(counted) else np.full(case.settings["copies"], np.nan)
+    return int(np.argmax(np.nan_to_num(means))), means
+
+
+def equal_to_first(table):
+    return (table == table[:, :1]) | np.isnan(table) & np.isnan(table[:, :1])
 
 
 def differing(case):
     """Returns the copies that differ from copy 0."""
     s, done = case.settings, slice(0, case["results/completed"])
-    losses, norms = case["copies/losses"][done], case["copies/gradient_norms"][done]
+    losses, weights = case["copies/losses"][done], np.array(case["copies/weights_digest"])
     if s["backend"] == "host" or s["deterministic"] == "yes":
-        apart = ((losses != losses[:, :1]) & ~np.isnan(losses)) | ((norms != norms[:, :1]) & ~np.isnan(norms))
-        weights = np.array(case["copies/weights_digest"])
-        unequal = apart.any(axis=0) | (weights != weights[0]) & (not case.interrupted)
-        return np.flatnonzero(unequal | (np.isnan(losses) != np.isnan(losses[:, :1])).any(axis=0))
-    deep = np.sqrt(max(1, s["layers"] / 7)) if s["precision"] != "fp32" else 1
-    limits = deep * np.where(np.arange(len(losses)) > 0, *reversed(LOSSES[s["precision"]]))
-    return np.flatnonzero((~(abs(losses / losses[:, :1] - 1) <= limits[:, None])).any(axis=0))
+        same = (equal_to_first(losses) & equal_to_first(case["copies/gradient_norms"][done])).all(axis=0)
+        return np.flatnonzero(~same | (weights != weights[0]) & (not case.interrupted)).tolist()
+    first, later = np.array(LOSSES[s["precision"]]) * (s["precision"] == "fp32" or max(1, s["layers"] / 7) ** 0.5)
+    limits = np.where(np.arange(len(losses)) > 0, later, first)
+    return np.flatnonzero(~(abs(losses / losses[:, :1] - 1) <= limits[:, None]).all(axis=0)).tolist()
 
 
 def check(case, f):
-    """Requires the slowest copy's step times as those of the case, and FAILED if copies differ."""
-    copies, done, means = case.settings["copies"], slice(0, case["results/completed"]), means_of(case)
-    f.same("slowest_copy", case["results/slowest_copy"], slowest_of(case))
-    f.same("step_seconds", case["steps/step_seconds"][done], seconds_of(case)[done, slowest_of(case)], 0.0)
-    rows = copies if copies > 1 else 0
-    for name, shape in (("losses", (case.total, rows)), ("gradient_norms", (case.total, rows)),
-                        ("mean_seconds", (rows,)), ("copy", (rows,))):
-        f.demand(case["copies/" + name].shape == shape, f"copies/{name} is not a table of {shape}")
-    if copies == 1:
-        return
-    f.same("mean_seconds of copies", case["copies/mean_seconds"], means, ROUNDING)
+    """Requires that the step times are the slowest copy's, and that the case FAILED if copies differ."""
+    done, (slowest, means), several = slice(0, case["results/completed"]), slowest_of(case), case.settings["copies"] > 1
+    f.same("slowest_copy", case["results/slowest_copy"], slowest)
+    f.same("step_seconds", case["steps/step_seconds"][done], seconds_of(case)[done, slowest])
+    f.same("mean_seconds of copies", case["copies/mean_seconds"], means if several else [], ROUNDING)
     for name in ("losses", "gradient_norms"):
-        f.same(f"{name} of copy 0", case["copies/" + name][done, 0], case["steps/" + name][done], 0.0)
-    f.demand(case["copies/weights_digest"][0] == case["results/weights_digest"], "copy 0 has two digests of weights")
-    told, found = "copies" in case["results/fail_rules"], differing(case).tolist()
+        table = case["copies/" + name]
+        f.demand(table.shape == (case.total, several * case.settings["copies"]), f"copies/{name} has another shape")
+        f.same(f"{name} of copy 0", table[done, :1], case["steps/" + name][done, None] if several else table[done, :0])
+    found, told = differing(case) if several else [], "copies" in case["results/fail_rules"]
     f.demand(told == bool(found), f"copies {found} differ from copy 0; FAILED says so: {told}")

@@ -104,7 +104,7 @@ def beyond_mean(case):
     """Returns seconds [steps, ranks of the slowest copy + 1] beyond the mean of timed steps: of busy ranks, and last of
     the whole step."""
     first, last, of_copy = case.settings["warmup"], case["results/completed"], copies.ranks_of(case)
-    from_rank = copies.slowest_of(case) * of_copy
+    from_rank = copies.slowest_of(case)[0] * of_copy
     busy = (case["ranks/rank_seconds"] - sum(waits(case).values()))[:, from_rank : from_rank + of_copy]
     seconds = np.column_stack((busy, case["steps/step_seconds"]))[:last]
     return seconds - seconds[first:].mean(axis=0)
@@ -122,7 +122,7 @@ def slow_steps(case):
     longer = beyond_mean(case)
     for step in first + np.flatnonzero(seconds[first : len(longer)] > SLOW * median):
         rank = slow_rank(longer, step)
-        rank += copies.slowest_of(case) * copies.ranks_of(case) if rank >= 0 else 0
+        rank += copies.slowest_of(case)[0] * copies.ranks_of(case) if rank >= 0 else 0
         yield f"{step} ({seconds[step] / median:.3g} times, {'all ranks waited' if rank < 0 else f'rank {rank}'})"
 
 
