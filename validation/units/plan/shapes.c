@@ -318,6 +318,14 @@ static row rows[] = {
       "" },
     { "check, interleaved", "[llama3.1-8b]\nsize = check\npipeline = 2\nchunks_per_stage = 3\n", 4, true, 1, 2, 1, 2, 1,
       3, 4, 4, 4, 2, false, "" },
+    /* copies: 7, 1, 7 of 8 nodes, 3, 3 with the data ranks that experts need */
+    { "copies on 500", "copies = all\n[llama3.1-70b]\n", 500, true, 4, 4, 2, 2, 1, 5, 64, 80, 128, 64, true, NONE },
+    { "copies on 63", "copies = all\n[llama3.1-8b]\nsize = small\ndata = 32\n", 63, true, 1, 1, 1, 32, 1, 1, 32, 8, 64,
+      2, false, NONE },
+    { "7 copies", "copies = 7\n[llama3.1-8b]\nsize = small\n", 500, true, 1, 1, 1, 64, 1, 1, 64, 8, 128, 2, false,
+      NONE },
+    { "copies of experts", "copies = all\n[grok1-314b]\nsize = small\ntensor = 2\nexpert = 8\n", 50, true, 2, 1, 1, 8,
+      1, 1, 16, 4, 16, 2, false, NONE },
     { "small, pipeline 4", "[llama3.1-8b]\npipeline = 4\nsize = small\n", 4, true, 1, 4, 1, 1, 1, 1, 4, 8, 4, 4, false,
       "" },
 };
@@ -334,35 +342,13 @@ static void is_laid_out(void **state)
     assert_int_equal(c.layout.expert, strstr(r->body, "[grok") ? 8 : 1);
     assert_int_equal(c.layout.chunks_per_stage, r->chunks);
     assert_int_equal(c.layout.ranks, r->used);
+    assert_int_equal(c.layout.copies, strstr(r->body, "copies") ? r->ranks / r->used : 1);
     assert_int_equal(c.world_ranks, r->ranks);
     assert_int_equal(c.model.layers, r->layers);
     assert_int_equal(c.global_batch, r->global_batch);
     assert_int_equal(c.microbatches, r->microbatches);
     assert_int_equal(c.recipe_layout, r->recipe);
     assert_string_equal(c.skipped, r->skipped);
-}
-
-/* Rows: keys, ranks of the world, copies, ranks of a copy. A node has 8 ranks. */
-static void copies_divide_the_ranks(void **state)
-{
-    static const struct {
-        const char *body;
-        int ranks, copies, of_copy;
-    } copied[] = {
-        { "copies = all\n[llama3.1-70b]\n", 500, 7, 64 },
-        { "copies = all\n[llama3.1-70b]\n", 63, 1, 63 },
-        { "copies = 7\n[llama3.1-8b]\nsize = small\n", 500, 7, 64 },
-        { "copies = 3\n[llama3.1-8b]\nsize = small\ntensor = 2\n", 16, 3, 4 },
-        { "copies = all\n[llama3.1-8b]\nsize = small\ntensor = 2\ncontext = 2\n", 15, 3, 4 },
-        { "copies = all\nbackend = host\n[llama3.1-8b]\n", 5, 5, 1 },
-        { "copies = all\n[grok1-314b]\nsize = small\ntensor = 2\nexpert = 8\n", 50, 3, 16 },
-    };
-    for (size_t i = 0; i < sizeof copied / sizeof *copied; i++) {
-        bench_case c = case_of(copied[i].body, copied[i].ranks, true);
-        assert_int_equal(c.layout.copies, copied[i].copies);
-        assert_int_equal(c.layout.ranks, copied[i].of_copy);
-        assert_string_equal(c.skipped, "");
-    }
 }
 
 static void refuses_what_contradicts_in_a_dry_run(void **state)
@@ -479,9 +465,9 @@ int main(void)
     TESTS(others, small_has_ten_million_parameters, full_is_the_recipe, llama2_follows_its_recipe,
           check_shape_follows_the_family, learning_rate_replaces_the_largest, vocabulary_is_padded_to_the_tensor_ranks,
           shape_keys_override_any_size, check_shape_follows_the_mesh, check_shape_follows_its_keys,
-          strips_divide_the_positions, check_layers_follow_the_pipeline, copies_divide_the_ranks,
-          refuses_what_contradicts_in_a_dry_run, cuda_runs_where_it_can, else_auto_takes_the_host_and_says_why,
-          shared_devices_are_asked_for, fp8_runs_on_gpus_that_multiply_it);
+          strips_divide_the_positions, check_layers_follow_the_pipeline, refuses_what_contradicts_in_a_dry_run,
+          cuda_runs_where_it_can, else_auto_takes_the_host_and_says_why, shared_devices_are_asked_for,
+          fp8_runs_on_gpus_that_multiply_it);
     enum { OTHERS = sizeof others / sizeof others[0] };
     struct CMUnitTest tests[OTHERS + ROWS];
     memcpy(tests, others, sizeof others);
