@@ -47,11 +47,13 @@ const char *result_progress(const case_result *r, char text[PROGRESS_TEXT])
 
 const char *copy_text(const case_result *r, int copy, char text[COPY_TEXT])
 {
-    const mesh_layout *l = &r->given->layout;
-    const rank_work *first = &r->seen.ranks.work[copy * l->ranks], *last = first + l->ranks - 1;
-    bool apart = strcmp(first->host, last->host) != 0;
-    snprintf(text, COPY_TEXT, "copy %d (ranks %d to %d, on %.32s%s%.32s)", copy, copy * l->ranks,
-             (copy + 1) * l->ranks - 1, first->host, apart ? " to " : "", apart ? last->host : "");
+    int ranks = r->given->layout.ranks, from = copy * ranks, to = from + ranks - 1;
+    const char *first = r->seen.ranks.work[from].host, *last = r->seen.ranks.work[to].host;
+    int used = snprintf(text, COPY_TEXT, "copy %d (rank%s %d", copy, plural(ranks), from);
+    if (ranks > 1) used += snprintf(text + used, COPY_TEXT - (size_t)used, " to %d", to);
+    bool apart = strcmp(first, last) != 0;
+    snprintf(text + used, COPY_TEXT - (size_t)used, ", on %.32s%s%.32s)", first, apart ? " to " : "",
+             apart ? last : "");
     return text;
 }
 

@@ -26,7 +26,7 @@ static void say_copies(const bench_case *c)
     int copies = c->layout.copies, ranks = c->layout.ranks;
     if (copies == 1) return;
     say("Copies     %d at the same time, each of %d rank%s: copy = rank / %d", copies, ranks, plural(ranks), ranks);
-    if (c->ranks < c->world_ranks) say("; ranks %d to %d stay idle", c->ranks, c->world_ranks - 1);
+    if (c->ranks < c->world_ranks) say("; ranks from %d on stay idle", c->ranks);
     say("; step lines are copy 0's\n");
 }
 
