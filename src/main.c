@@ -145,6 +145,8 @@ static int paper_run_at(const paper_run *p, int ranks)
     if (why[0]) source.cuda_missing = why;
     if (o->on_host) source.cuda_missing = "--on-host uses no GPU";
     if (p->sheet.host) source.cuda_missing = "the sheet describes a host";
+    const device_row *row = source.cuda_missing ? NULL : device_find(source.device);
+    source.node_ranks = o->node_ranks ? o->node_ranks : row ? row->node : 0;
     deck d = deck_read(&source);
     int status = d.messages   ? refuse_deck(&d)
                  : o->slice   ? slice_all(p, &d)
@@ -223,6 +225,8 @@ static deck read_deck(const deck_file *f, device_survey *devices)
     deck_source source = {
         .name = f->path, .text = f->bytes, .length = f->length, .ranks = world_ranks(), .cuda_usable = true
     };
+    source.node_ranks = world_node_ranks();
+    world_broadcast(&source.node_ranks, sizeof source.node_ranks, 0);
     deck d = deck_read(&source);
     if (!d.messages && !deck_on_cuda(&d)) return d;
     deck_free(&d);

@@ -24,6 +24,13 @@ typedef struct {
     int users;
 } split; /* name is empty if unused */
 
+/* Ranks of the collective functions. name: of their split; NULL: all ranks of the world. */
+typedef struct {
+    const char *name;
+    MPI_Comm comm;
+    int first, ranks;
+} part;
+
 static struct {
     int rank, ranks, node_ranks, node_rank;
     cpu_set_t cores; /* cores of all ranks of the node */
@@ -31,7 +38,8 @@ static struct {
     char host[HOST_BYTES];
     split split[SPLITS];
     unsigned next_split;
-} world = { .ranks = 1, .node_ranks = 1 };
+    part part;
+} world = { .ranks = 1, .node_ranks = 1, .part.ranks = 1 };
 
 static void check(int code, const char *call)
 {
@@ -85,6 +93,8 @@ static void node_open(void)
     CHECK(MPI_Allgather(&first, 1, MPI_INT, world.node, 1, MPI_INT, MPI_COMM_WORLD));
 }
 
+static part whole_world(void) { return (part){ .comm = MPI_COMM_WORLD, .ranks = world.ranks }; }
+
 static void exchange_node_places(void)
 {
     if (world.node_ranks == world.ranks) return;
@@ -109,6 +119,7 @@ void world_start(int *argc, char ***argv)
     CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &world.rank));
     CHECK(MPI_Comm_size(MPI_COMM_WORLD, &world.ranks));
     CHECK(MPI_Get_processor_name(host, &length));
+    world.part = whole_world();
     snprintf(world.host, sizeof world.host, "%.*s", HOST_BYTES - 1, host);
     snprintf(who, sizeof who, "rank %d on %s", world.rank, world.host);
     fail_install(world_abort, who);
@@ -146,6 +157,9 @@ int world_node_core(int i)
     return core;
 }
 const char *world_host(void) { return world.host; }
+int world_part_rank(void) { return world.rank - world.part.first; }
+int world_part_ranks(void) { return world.part.ranks; }
+int world_part_first(void) { return world.part.first; }
 
 /* Sleeps first, because MPICH's launcher loses output printed just before the end. A hang may lie in MPI: then MPI is
  * not called, and the sleep is longer, because the other ranks of the node check for a hang only every 50 ms. */
@@ -160,7 +174,8 @@ void world_abort(int status)
 static void finish(MPI_Request *request, const char *what)
 {
     int done = 0;
-    watch_wait_for_all(what);
+    if (world.part.name) activity_wait_for_ranks(what, world.part.first, world.part.ranks, false);
+    else watch_wait_for_all(what);
     for (;;) {
         CHECK(MPI_Test(request, &done, MPI_STATUS_IGNORE));
         if (done) break;
@@ -175,12 +190,13 @@ void world_broadcast(void *data, size_t bytes, int root)
     for (size_t done = 0; done < bytes; done += PIECE) {
         size_t piece = bytes - done < PIECE ? bytes - done : PIECE;
         MPI_Request request;
-        CHECK(MPI_Ibcast((char *)data + done, (int)piece, MPI_BYTE, root, MPI_COMM_WORLD, &request));
+        CHECK(
+            MPI_Ibcast((char *)data + done, (int)piece, MPI_BYTE, root - world.part.first, world.part.comm, &request));
         finish(&request, "broadcast");
     }
 }
 
-/* Reduces to rank 0 and broadcasts, so all ranks have the same bits. */
+/* Reduces to the first rank and broadcasts, so all ranks have the same bits. */
 static void reduce_all(void *values, int64_t count, MPI_Datatype type, MPI_Op how, const char *what)
 {
     enum { BYTES = 8 };
@@ -188,10 +204,10 @@ static void reduce_all(void *values, int64_t count, MPI_Datatype type, MPI_Op ho
         int piece = (int)(count - done < PIECE ? count - done : PIECE);
         char *at = (char *)values + done * BYTES;
         MPI_Request request;
-        CHECK(MPI_Ireduce(world.rank ? at : MPI_IN_PLACE, at, piece, type, how, 0, MPI_COMM_WORLD, &request));
+        CHECK(MPI_Ireduce(world_part_rank() ? at : MPI_IN_PLACE, at, piece, type, how, 0, world.part.comm, &request));
         finish(&request, what);
     }
-    world_broadcast(values, (size_t)count * BYTES, 0);
+    world_broadcast(values, (size_t)count * BYTES, world.part.first);
 }
 
 void world_sum(double *values, int64_t count) { reduce_all(values, count, MPI_DOUBLE, MPI_SUM, "sum"); }
@@ -224,8 +240,8 @@ void *world_gather(const void *own, size_t bytes)
 {
     MPI_Request request;
     if (bytes > PIECE) FAIL("gather of %zu bytes a rank", bytes);
-    void *all = world.rank == 0 ? allocate(world.ranks, bytes, "bytes of each rank") : NULL;
-    CHECK(MPI_Igather(own, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, 0, MPI_COMM_WORLD, &request));
+    void *all = world_part_rank() == 0 ? allocate(world.part.ranks, bytes, "bytes of each rank") : NULL;
+    CHECK(MPI_Igather(own, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, 0, world.part.comm, &request));
     finish(&request, "gather");
     return all;
 }
@@ -233,7 +249,7 @@ void *world_gather(const void *own, size_t bytes)
 void world_barrier(void)
 {
     MPI_Request request;
-    CHECK(MPI_Ibarrier(MPI_COMM_WORLD, &request));
+    CHECK(MPI_Ibarrier(world.part.comm, &request));
     finish(&request, "barrier");
 }
 
@@ -282,6 +298,20 @@ void world_release(const char *name)
 {
     split *s = split_named(name);
     if (s && s->users > 0) s->users--;
+}
+
+void world_part_begin(const char *name, int first)
+{
+    part p = { .first = first, .comm = MPI_Comm_f2c((MPI_Fint)world_split(name, first, world.rank)) };
+    p.name = split_named(name)->name;
+    CHECK(MPI_Comm_size(p.comm, &p.ranks));
+    world.part = p;
+}
+
+void world_part_end(void)
+{
+    if (world.part.name) world_release(world.part.name);
+    world.part = whole_world();
 }
 
 /* Does not use `finish`: it counts waits of the whole world, and all ranks must count the same. */

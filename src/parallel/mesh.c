@@ -100,7 +100,7 @@ static bool split_name(const mesh_layout *l, unsigned axes, char name[SPLIT_NAME
     for (int a = 0; a < AXES; a++)
         if (axes >> a & 1u && l->degree[a] > 1) split |= 1u << a;
     const int *d = l->degree;
-    snprintf(name, SPLIT_NAME, "%d.%d.%d.%d.%d over %x", d[0], d[1], d[2], d[3], d[4], split);
+    snprintf(name, SPLIT_NAME, "%d x %d.%d.%d.%d.%d over %x", l->copies, d[0], d[1], d[2], d[3], d[4], split);
     return split != 0;
 }
 
@@ -146,7 +146,7 @@ static bool link_split_name(const mesh_layout *l, fabric_channel channel, link_s
 {
     static const char *const words[] = { "even", "odd", "last" };
     const int *d = l->degree, stages = d[AXIS_PIPELINE];
-    snprintf(name, SPLIT_NAME, "%d.%d.%d.%d.%d %s from %s", d[0], d[1], d[2], d[3], d[4],
+    snprintf(name, SPLIT_NAME, "%d x %d.%d.%d.%d.%d %s from %s", l->copies, d[0], d[1], d[2], d[3], d[4],
              channel == CHANNEL_FORWARD ? "forward" : "backward", words[split]);
     return split == FROM_LAST ? next_stage(l, stages - 1) == 0 : stages > 1 + (int)split;
 }
@@ -154,7 +154,7 @@ static bool link_split_name(const mesh_layout *l, fabric_channel channel, link_s
 static bool reversed_name(const mesh_layout *l, char name[SPLIT_NAME])
 {
     const int *d = l->degree;
-    snprintf(name, SPLIT_NAME, "%d.%d.%d.%d.%d context reversed", d[0], d[1], d[2], d[3], d[4]);
+    snprintf(name, SPLIT_NAME, "%d x %d.%d.%d.%d.%d context reversed", l->copies, d[0], d[1], d[2], d[3], d[4]);
     return d[AXIS_CONTEXT] > 1;
 }
 
@@ -174,7 +174,7 @@ static void make_experts(mesh *m)
 static bool experts_name(const mesh_layout *l, const group *g, char name[SPLIT_NAME])
 {
     const int *d = l->degree;
-    snprintf(name, SPLIT_NAME, "%d.%d.%d.%d.%d %s of %d experts", d[0], d[1], d[2], d[3], d[4],
+    snprintf(name, SPLIT_NAME, "%d x %d.%d.%d.%d.%d %s of %d experts", l->copies, d[0], d[1], d[2], d[3], d[4],
              g->channel == CHANNEL_EXPERTS ? "gradients" : "rows", l->expert);
     return l->expert > 1 && g->size > 1;
 }
@@ -249,8 +249,9 @@ static void make_groups(mesh *m)
 
 void mesh_open(mesh *m, const mesh_layout *layout, int rank, mesh_connection connection)
 {
-    *m = (mesh){ .layout = *layout, .rank = rank, .takes_part = rank < layout->ranks, .connection = connection };
-    int rest = m->takes_part ? rank : 0;
+    *m = (mesh){ .layout = *layout, .rank = rank, .connection = connection };
+    m->takes_part = rank / layout->ranks < layout->copies;
+    int rest = m->takes_part ? rank % layout->ranks : 0;
     for (int a = 0; a < AXES; a++) {
         m->at[a] = rest % layout->degree[a];
         rest /= layout->degree[a];

@@ -1,6 +1,7 @@
 /* Coordinates of this rank in the mesh, and its groups. rank = (((pipeline D + data) S + shard) C + context) T +
  * tensor, with D, S, C and T ranks along these axes. With expert > 1, which excludes shard > 1, the expert rank is
- * (data C + context) mod expert. */
+ * (data C + context) mod expert. Copies of the mesh follow one another: copy = world rank / layout.ranks. No group
+ * spans copies. */
 #pragma once
 #include "machine/queue/submit.h"
 #include "plan/bench_case.h"
@@ -18,8 +19,8 @@ typedef enum { MESH_PAPER, MESH_ON_HOST, MESH_ON_CUDA } mesh_connection;
 
 typedef struct {
     mesh_layout layout;
-    int rank;                   /* world rank; also rank in the mesh if takes_part */
-    bool takes_part;            /* false for ranks beyond layout.ranks, which stay idle */
+    int rank;                   /* world rank */
+    bool takes_part;            /* false for ranks beyond those of all copies, which stay idle */
     mesh_connection connection; /* machine of the groups' communicators */
     int at[AXES];               /* coordinates */
     group axis[AXES];

@@ -48,7 +48,8 @@ const char *axis_name(mesh_axis axis);
 typedef struct {
     int degree[AXES];
     int expert, chunks_per_stage;
-    int ranks; /* ranks that take part: the product of the degrees */
+    int ranks;  /* ranks of a copy: the product of the degrees */
+    int copies; /* independent copies of the mesh, which train the same (plan/deck/copies.c) */
 } mesh_layout;
 
 typedef enum { MLP_SWIGLU, MLP_GEGLU, MLP_GELU, MLP_SQUARED_RELU } mlp_kind; /* the first two are gated */
@@ -135,7 +136,8 @@ typedef struct {
     char backend_reason[REASON_LENGTH]; /* the deck's choice, or what auto found */
     model_shape model;
     mesh_layout layout;
-    int world_ranks;                                /* ranks in the world; layout.ranks of them take part */
+    int ranks;                                      /* ranks that take part: those of all copies */
+    int world_ranks;                                /* ranks in the world */
     int64_t microbatch, global_batch, microbatches; /* global_batch = data * shard * microbatch * microbatches */
     double capacity; /* rows of an expert / even share of a group's choices; 0: no choice is dropped */
     capacity_groups capacity_groups;
@@ -166,6 +168,7 @@ typedef struct {
     optimizer_rule optimizer;
     check_kind check;
     double expect, tolerance; /* tokens/s, or EXPECT_...; fraction by which the speed may be lower */
+    double power_limit;       /* watts of a GPU; 0: none */
     planted_fault fault;
     char checkpoint[PATH_LENGTH], load[PATH_LENGTH]; /* folders, or "none" */
     int64_t checkpoint_every, checkpoint_keep; /* steps between saves, 0: one at the end; checkpoints that are kept */

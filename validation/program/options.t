@@ -9,9 +9,9 @@ import tempfile
 from program import Tap, alone, deck_file, ranks, results
 
 KEYS = """size precision fp8_scale fp8_scaling backend record output sheet steps warmup minutes repeats seed
-    tokens tensor pipeline context expert data shard chunks_per_stage capacity microbatch global_batch sequence layers
+    tokens tensor pipeline context expert data shard chunks_per_stage copies capacity microbatch global_batch sequence layers
     hidden ffn heads kv_heads vocabulary recompute sharding schedule strips context_gradients overlap deterministic
-    transfer_sms peak_bf16 peak_fp8 learning_rate learning_rate_warmup check expect tolerance checkpoint
+    transfer_sms peak_bf16 peak_fp8 learning_rate learning_rate_warmup check expect tolerance power_limit checkpoint
     checkpoint_every checkpoint_keep checkpoint_read load stall_seconds time_limit profile profile_ranks""".split()
 DEVELOPER_KEYS = "weight_gradient_queue order order_seed share_devices attention fault".split()
 
@@ -62,6 +62,7 @@ for arguments, words in ((["--nonsense"], "--nonsense is not an option"),
                          (["--device", "B20", "--dry-run", "gsw.dat"], "--device B20: the known GPUs are H100-PCIe "),
                          (["--device", "B200", "gsw.dat"], "--device goes with --dry-run"),
                          (["--device-memory", "141", "gsw.dat"], "--device-memory goes with --dry-run"),
+                         (["--node-ranks", "8", "gsw.dat"], "--node-ranks goes with --dry-run"),
                          (["--keys", "tensor", "pipeline"], "take one name or none"),
                          (["--ranks", "8", "gsw.dat"], "--ranks goes with --dry-run"),
                          (["--slice", "gsw.dat"], "--slice needs --ranks N"),

@@ -127,7 +127,7 @@ def scale_case(group, factor):
     def visit(_, item):
         units = item.attrs.get("units", b"-") if isinstance(item, h5py.Dataset) else b"-"
         power = {b"s": 1, b"d": 1}.get(units.encode() if isinstance(units, str) else units, 0)
-        power = power or -str(units).rstrip("'").endswith("/s")
+        power = power or -(str(units).rstrip("'").endswith("/s") or item.name.endswith("/mean_power"))
         if power:
             item[...] = item[...] * factor**power
 

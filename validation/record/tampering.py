@@ -87,6 +87,7 @@ samples keep number < 2 | end before their steps
 samples/clock_events[5] = 0x40 | rank 1 was throttled in a sample
 samples/device_energy[2] * 1.1 | energy is
 samples/device_energy[1] = -1.0 | counts down
+results/{mean_power energy_per_step} * 1.001 | @ is
 1:rank_sums/rank[3] = 9 | rank_sums/rank
 1:rank_sums/axis = ["x"] * 9 | axes of rank_sums
 1:rank_sums/{idle_seconds dispatch_seconds}[0] = 9 | @ of rank 0

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import numpy as np
 
-from validate import accept, formulas, machine, origin, outcome, reference, rules, schema, slow, witness
+from validate import accept, copies, formulas, machine, origin, outcome, reference, rules, schema, slow, witness
 from validate.findings import ROUNDING, Findings
 from validate.machine import AXES
 from validate.outcome import CHECK
@@ -22,7 +22,7 @@ FP8 = ("underflowed", "saturated", "scale_least", "scale_most")
 
 def check_settings(case, f):
     s = case.settings
-    f.same("ranks", s["ranks"], int(np.prod([s[axis] for axis in AXES])))
+    f.same("ranks", s["ranks"], int(np.prod([s[axis] for axis in ("copies", *AXES)])))
     f.demand(s["ranks"] <= s["world_ranks"], f"{s['ranks']} ranks used of {s['world_ranks']}")
     f.same("global_batch", s["global_batch"], s["data"] * s["shard"] * s["microbatch"] * s["microbatches"])
     f.same("hidden", s["hidden"], s["heads"] * s["head_dim"])
@@ -47,7 +47,7 @@ def check_steps(case, f):
     f.same("completed", case["results/completed"], int(np.argmin(finished)) if not finished.all() else total)
     done = slice(0, case["results/completed"])
     f.demand((case["steps/step_seconds"][done] > 0).all(), "a step took no time")
-    f.same("step_seconds", case["steps/step_seconds"][done], case["ranks/rank_seconds"][done].max(axis=1), EXACT)
+    copies.check(case, f)
     # On rank 0, a step begins at the end of the previous step or of the pause after it.
     begin = case["steps/begin_seconds"][done]
     end = begin + case["ranks/rank_seconds"][done, 0]

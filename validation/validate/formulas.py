@@ -116,13 +116,13 @@ def speed(shape, device, seconds):
     if len(seconds) == 0:
         return Speed(*[math.nan] * len(fields(Speed)))
     mean = float(np.mean(seconds))
-    ranks, batch, precision = shape["ranks"], shape["global_batch"], shape["precision"]
+    ranks, batch, precision = shape["ranks"], shape["copies"] * shape["global_batch"], shape["precision"]
     tokens = batch * shape["sequence"] / mean
     recipe, model = (batch * flops(shape).whole / mean / ranks for flops in (recipe_flops, model_flops))
     peaks = peaks_of(shape, device)
     peak, _ = peak_of(shape, device)
     ceilings = [f(shape).ceiling(peaks) if precision == "fp8" else math.nan for f in (recipe_flops, model_flops)]
-    days = math.nan if shape["proxy"] else 1e12 / tokens / 86400
+    days = math.nan if shape["proxy"] else 1e12 / (tokens / shape["copies"]) / 86400
     return Speed(mean, float(np.median(seconds)), float(np.percentile(seconds, 95)), float(min(seconds)),
                  float(max(seconds)), float(np.mean(seconds[-metric_steps(shape) :])), tokens, tokens / ranks,
                  recipe / 1e12, peak, recipe / peak, model / peak, *ceilings, recipe / peak / ceilings[0],

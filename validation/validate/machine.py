@@ -88,7 +88,8 @@ def check_rank_sums(case, f):
     whole = not (messages % case.timed).any() and not (bytes_ % case.timed).any()
     f.demand(whole and ((messages > 0) == (bytes_ > 0)).all() and not seconds[messages == 0].any(),
              "transfers of rank_sums are not those of whole steps")
-    alike = case.settings["pipeline"] > 1 or (messages == messages[0]).all()
+    of_copies = messages.reshape(case.settings["copies"], -1, messages.shape[1])
+    alike = case.settings["pipeline"] > 1 or (of_copies == of_copies[:, :1]).all()
     f.demand(alike, "transfer_messages of ranks differ without a pipeline")
 
 
@@ -137,7 +138,7 @@ def check_products(case, f):
     s = case.settings
     if s["pipeline"] > 1 or s["experts"] or s["recompute"] not in ("none", "elementwise"):
         return
-    share = case.timed * s["global_batch"] / s["ranks"]
+    share = case.timed * s["global_batch"] * s["copies"] / s["ranks"]
     head = 6 * s["sequence"] * s["hidden"] * s["padded_vocabulary"]
     attention = 6 * s["layers"] * s["hidden"] * s["sequence"] ** 2
     flops = table(case, "operations", "name", "flops")

@@ -64,7 +64,7 @@ def check_conservation(case, f):
     f.demand(0 <= failed <= compared and (failed > 0) == (worst > 1), f"{failed} of {compared} sums, worst {worst}")
     f.demand(0 <= unequal <= copies, f"{unequal} of {copies} copies of weights differ")
     s = case.settings
-    sums, tied = s["ranks"] > s["pipeline"], s["tied_embedding"] and s["pipeline"] > 1
+    sums, tied = s["ranks"] > s["pipeline"] * s["copies"], s["tied_embedding"] and s["pipeline"] > 1
     f.demand(case.interrupted or (compared > 0, copies > 0) == (sums, sums or tied),
              f"{compared} sums and {copies} copies of weights were compared")
 

@@ -113,7 +113,10 @@ def as_printed(case, name, form, step):
 def check_steps(case, steps, f):
     """Compares the step lines of a case."""
     completed = case["results/completed"]
+    ended_apart = case.interrupted and case.settings["copies"] > 1      # then only steps of all copies count
     for step, found in sorted(steps.items()):
+        if step >= completed and ended_apart:
+            break
         if not 0 <= step < completed:
             f.add(f"step {step} is printed, and the record has {count(completed, 'step')}")
             break

@@ -5,6 +5,8 @@ import functools
 import os
 import re
 
+from validate import copies
+
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "reference")
 CELLS, NEWER = os.path.join(FOLDER, "cells.csv"), os.path.join(FOLDER, "cells-newer.csv")
 
@@ -31,14 +33,14 @@ def read_cells(path):
 
 def is_scaled(case):
     """Returns whether the case scales the layout of a cell to another number of GPUs by data parallelism."""
-    return case.settings["recipe_gpus"] not in (0, case.settings["ranks"])
+    return case.settings["recipe_gpus"] not in (0, copies.ranks_of(case))
 
 
 def as_in_cell(case):
-    """Returns the settings to look up. For a scaled case, reduces ranks, data and batch to the size of the cell."""
-    s = {key: case.settings[key] for key in KEYS}
+    """Returns the settings of a copy to look up. For a scaled case, reduces ranks, data, batch to those of the cell."""
+    s = {**{key: case.settings[key] for key in KEYS}, "ranks": copies.ranks_of(case)}
     for key in ("ranks", "data", "global_batch") if is_scaled(case) else ():
-        s[key] = case.settings[key] * case.settings["recipe_gpus"] // case.settings["ranks"]
+        s[key] = s[key] * case.settings["recipe_gpus"] // copies.ranks_of(case)
     return s
 
 

@@ -36,7 +36,8 @@ def resolve(program, record, on_host):
         path = os.path.join(folder, "recorded.dat")
         with open(path, "wb") as file:
             file.write(record.deck)
-        command = [program, "--dry-run", path, "--ranks", str(len(record.provenance["hosts"])), "--json", "-"]
+        command = [program, "--dry-run", path, "--ranks", str(len(record.provenance["hosts"])), "--json", "-",
+                   "--node-ranks", str(list(record.provenance["nodes"]).count(record.provenance["nodes"][0]))]
         try:
             command += known_device(program, record)
             run = output_of(command + ["--on-host"] * on_host)

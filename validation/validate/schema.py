@@ -24,7 +24,8 @@ MAY_LACK = paths(
     steps="balance_losses choices_dropped expert_loads_least expert_loads_most expert_loads_variation",
     results="""recipe_mfu model_mfu recipe_ceiling peak_flops model_ceiling recipe_reached model_reached drift quota
         days_per_trillion_tokens repeated_median_seconds repeated_minimum_seconds repeated_maximum_seconds
-        repeated_spread energy energy_per_token others_cores""",
+        repeated_spread energy energy_per_step energy_per_token mean_power others_cores""",
+    copies="mean_seconds",
     devices="clock_at_begin clock_at_end power_at_begin power_at_end", ranks="excess excess_error",
     phases="expected_seconds", transfers="expected_seconds",
     samples="""clock clock_least clock_most temperature temperature_most power power_least power_most device_energy

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 
+from validate import copies
 from validate.schema import FIELDS
 
 # Rounding of sums of at most 10^6 doubles in another order: 1e6 x 2^-53.
@@ -100,9 +101,11 @@ def check_ranks(case, f):
 
 
 def beyond_mean(case):
-    """Returns seconds [steps, ranks + 1] beyond the mean of timed steps: of busy ranks, and last of the whole step."""
-    first, last = case.settings["warmup"], case["results/completed"]
-    busy = case["ranks/rank_seconds"] - sum(waits(case).values())
+    """Returns seconds [steps, ranks of the slowest copy + 1] beyond the mean of timed steps: of busy ranks, and last of
+    the whole step."""
+    first, last, of_copy = case.settings["warmup"], case["results/completed"], copies.ranks_of(case)
+    from_rank = copies.slowest_of(case)[0] * of_copy
+    busy = (case["ranks/rank_seconds"] - sum(waits(case).values()))[:, from_rank : from_rank + of_copy]
     seconds = np.column_stack((busy, case["steps/step_seconds"]))[:last]
     return seconds - seconds[first:].mean(axis=0)
 
@@ -119,6 +122,7 @@ def slow_steps(case):
     longer = beyond_mean(case)
     for step in first + np.flatnonzero(seconds[first : len(longer)] > SLOW * median):
         rank = slow_rank(longer, step)
+        rank += copies.slowest_of(case)[0] * copies.ranks_of(case) if rank >= 0 else 0
         yield f"{step} ({seconds[step] / median:.3g} times, {'all ranks waited' if rank < 0 else f'rank {rank}'})"
 
 

@@ -9,6 +9,8 @@ from validate.findings import ROUNDING
 THROTTLES = {0x08: "hardware slowdown", 0x20: "temperature", 0x40: "hardware temperature", 0x80: "power brake"}
 # Seconds by which the sampling thread may start after the timed steps, because it may wait for a core.
 BEGUN = 1.0
+# Rounding of differences of such times.
+CLOCK = 1e-6
 EXTREMES = (("clock", "least"), ("clock", "most"), ("power", "least"), ("power", "most"), ("temperature", "most"))
 COUNTERS = ("device_energy", "package_energy", "own_seconds")
 
@@ -65,11 +67,22 @@ def check_extremes(case, f):
         f.demand(((-apart <= seconds) & (seconds <= left + apart)).all(), "samples/seconds are not of the timed steps")
 
 
+def power_of(case, last):
+    """Returns the mean power of a GPU, from the counters and times of each one's last sample; NaN on the host."""
+    if case.settings["backend"] == "host" or not case["results/energy_method"]:
+        return np.nan
+    ranks, seconds = case["samples/rank"], case["samples/seconds"]
+    first = np.append(True, np.diff(ranks) != 0)
+    return case["samples/device_energy"][last].sum() / (seconds[last] - seconds[first]).sum()
+
+
 def check_energy(case, last, f):
     energy, method = case["results/energy"], case["results/energy_method"]
-    tokens = len(case.measured) * case["results/tokens_per_step"]
+    steps, tokens = len(case.measured), case.settings["copies"] * case["results/tokens_per_step"]
     f.demand(bool(method) == bool(np.isfinite(energy)), f"energy {energy} by the method {method!r}")
-    f.same("energy_per_token", case["results/energy_per_token"], energy / tokens if tokens else np.nan, ROUNDING)
+    f.same("energy_per_step", case["results/energy_per_step"], energy / steps if steps else np.nan, ROUNDING)
+    f.same("energy_per_token", case["results/energy_per_token"], energy / steps / tokens if steps else np.nan, ROUNDING)
+    f.same("mean_power", case["results/mean_power"], power_of(case, last), CLOCK)
     if method:
         kind = "device_energy" if case.settings["backend"] == "cuda" else "package_energy"
         f.same("energy", energy, np.nansum(case[f"samples/{kind}"][last]), ROUNDING)

@@ -24,7 +24,7 @@ static void use_memory(transfer_bench *b, char *memory)
 
 void transfer_bench_open(transfer_bench *b, machine_kind kind, transfer_blocks blocks)
 {
-    mesh_layout l = { .ranks = world_ranks(), .expert = 1, .chunks_per_stage = 1 };
+    mesh_layout l = { .ranks = world_ranks(), .expert = 1, .chunks_per_stage = 1, .copies = 1 };
     for (int a = 0; a < AXES; a++) l.degree[a] = a == AXIS_DATA ? l.ranks : 1;
     machine_set_blocks(blocks);
     machine_window_reserve(kind, OPERANDS_AND_SCRATCH);

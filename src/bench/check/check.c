@@ -270,7 +270,7 @@ static uint64_t digest_of(const outcome *result)
     uint64_t sum = 0, word[sizeof *result / sizeof(uint64_t)];
     memcpy(word, result, sizeof word);
     for (size_t i = 0; i < sizeof word / sizeof *word; i++)
-        sum += digest_element((uint64_t)world_rank(), (int64_t)i, word[i]);
+        sum += digest_element((uint64_t)world_part_rank(), (int64_t)i, word[i]);
     world_sum_words(&sum, 1);
     return sum;
 }

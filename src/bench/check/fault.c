@@ -14,7 +14,8 @@ fault fault_planted(const bench_case *c)
 fault fault_agreed(const bench_case *c, const measure *r)
 {
     fault f = fault_planted(c);
-    bool struck = f.kind != FAULT_NONE && f.world_rank < c->layout.ranks;
+    int part = f.world_rank - world_part_first();
+    bool struck = f.kind != FAULT_NONE && f.world_rank < c->ranks && part >= 0 && part < world_part_ranks();
     if (struck && world_rank() == f.world_rank) f = r->fault;
     if (struck) world_broadcast(&f, sizeof f, f.world_rank);
     return f;

@@ -13,7 +13,7 @@ double *reference_doubles(int64_t n) { return allocate(n, sizeof(double), "numbe
 /* This rank computes sequences rank, rank + ranks, ..., one in each microbatch. */
 static int64_t own_sequence_count(const bench_case *c)
 {
-    int64_t rank = world_rank(), ranks = world_ranks();
+    int64_t rank = world_part_rank(), ranks = world_part_ranks();
     return rank < c->global_batch ? (c->global_batch - rank + ranks - 1) / ranks : 0;
 }
 
@@ -117,7 +117,7 @@ static double norm_of(const double *x, int64_t n)
 static void sum_losses(const trainer *t, reference *r, int step, int64_t share)
 {
     int64_t *sequence = allocate(share, sizeof *sequence, "the numbers of sequences");
-    for (int64_t m = 0; m < share; m++) sequence[m] = m * world_ranks() + world_rank();
+    for (int64_t m = 0; m < share; m++) sequence[m] = m * world_part_ranks() + world_part_rank();
     tensor loss = machine_view(t->machine, t->stage.loss);
     r->total_loss[step] = reference_sum_losses(r, sequence, loss.data, share, r->loss + step * r->own_sequences);
     machine_view_end(t->machine, &loss);
@@ -165,7 +165,7 @@ void reference_open(reference *r, const bench_case *check, bool fp32, const int3
     r->computed_sequences = own_sequence_count(&r->given);
     find_own_sequences(r, check);
     r->given.microbatches = r->computed_sequences;
-    r->given.samples = (sample_share){ world_ranks(), world_rank() };
+    r->given.samples = (sample_share){ world_part_ranks(), world_part_rank() };
     r->given.microbatch = 1;
     mesh_open_alone(&r->alone, world_rank());
     r->measured = measure_case(&r->given, &r->alone, &o);

@@ -105,20 +105,21 @@ void routing_give(const trainer *t, reference references[], int count)
     double *codes = reference_doubles(n);
     for (int64_t s = 0; s < c->global_batch; s++) {
         sum_codes(t, s, codes, n);
-        for (int i = 0; s % world_ranks() == world_rank() && i < count; i++)
-            routing_write(&references[i].trainer, s / world_ranks(), codes);
+        for (int i = 0; s % world_part_ranks() == world_part_rank() && i < count; i++)
+            routing_write(&references[i].trainer, s / world_part_ranks(), codes);
     }
     free(codes);
 }
 
 int32_t *routing_calibration(const trainer *t, const bench_case *check)
 {
-    int64_t n = check->model.layers * check->model.sequence, share = check->global_batch / world_ranks() + 1;
+    int64_t n = check->model.layers * check->model.sequence, share = check->global_batch / world_part_ranks() + 1;
     double *codes = reference_doubles(n);
     int32_t *choices = allocate(share * n * CHOICES, sizeof *choices, "the choices of a calibration");
     for (int64_t s = 0; s < check->global_batch; s++) {
         sum_codes(t, s, codes, n);
-        if (s % world_ranks() == world_rank()) decode_tokens(codes, n, choices + s / world_ranks() * n * CHOICES);
+        if (s % world_part_ranks() == world_part_rank())
+            decode_tokens(codes, n, choices + s / world_part_ranks() * n * CHOICES);
     }
     free(codes);
     return choices;

@@ -16,7 +16,7 @@ run_scales scaling_of_run(const trainer *t, const bench_case *c)
     double *scale = doubles(n), differs = 0.0;
     const float *own = t ? trainer_scales(t) : NULL;
     for (int64_t i = 0; own && i < n; i++) scale[i] = (double)own[i * FP8_FACTORS + FP8_SCALE];
-    world_broadcast(scale, (size_t)n * sizeof *scale, 0);
+    world_broadcast(scale, (size_t)n * sizeof *scale, world_part_first());
     for (int64_t i = 0; own && i < n; i++)
         if (!(scale[i] == (double)own[i * FP8_FACTORS + FP8_SCALE]) ||
             own[i * FP8_FACTORS + FP8_INVERSE] != 1.0f / own[i * FP8_FACTORS + FP8_SCALE])
@@ -104,14 +104,15 @@ static void write_current(const trainer *t, int64_t part, int64_t microbatch, co
 
 void scaling_give_current(const trainer *t, const bench_case *check, const trainer *to)
 {
-    int64_t parts = to->given->imitated.experts, data_ranks = check->layout.degree[AXIS_DATA], ranks = world_ranks();
+    int64_t parts = to->given->imitated.experts, data_ranks = check->layout.degree[AXIS_DATA],
+            ranks = world_part_ranks();
     int64_t n = fp8_tensors(check);
     for (int64_t i = 0; i < parts * check->global_batch; i++) {
         int64_t part = i % parts, sequence = i / parts, data_rank = sequence % data_ranks;
         double *scale = doubles(n);
         add_current(t, data_rank / parts * parts + part, sequence / data_ranks, scale);
         world_sum(scale, n);
-        if (sequence % ranks == world_rank()) write_current(to, part, sequence / ranks, scale);
+        if (sequence % ranks == world_part_rank()) write_current(to, part, sequence / ranks, scale);
         free(scale);
     }
 }

@@ -8,12 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-bool accept_expects(const bench_case *c) { return c->expect != EXPECT_NONE; }
+bool accept_expects(const bench_case *c) { return c->expect != EXPECT_NONE || c->power_limit > 0.0; }
 
 double accept_published(const bench_case *c, const char *device)
 {
     const recipe_row *cell = c->recipe_layout ? recipe_origin(c, device) : NULL;
-    return cell ? tokens_per_second(cell->sequence, cell->global_batch, cell->step_seconds) : (double)NAN;
+    if (!cell) return NAN;
+    return c->layout.copies * tokens_per_second(cell->sequence, cell->global_batch, cell->step_seconds);
 }
 
 double accept_expected(const bench_case *c, const char *device)
@@ -26,11 +27,15 @@ const char *accept_text(const bench_case *c, const char *device, char text[EXPEC
 {
     double expected = accept_expected(c, device);
     const char *format = recipe_format(c, device);
-    if (isnan(expected) && format)
+    if (c->expect == EXPECT_NONE) text[0] = 0;
+    else if (isnan(expected) && format)
         snprintf(text, EXPECTED_TEXT, "a published cell, published in %s: not the same work", format);
     else if (isnan(expected))
         snprintf(text, EXPECTED_TEXT, "a published cell, but none is of this case on this device");
     else snprintf(text, EXPECTED_TEXT, "%.1f tokens/s less %.15g %%", expected, 100.0 * c->tolerance);
+    size_t used = strlen(text);
+    if (c->power_limit > 0.0)
+        snprintf(text + used, EXPECTED_TEXT - used, "%sat most %.15g W a GPU", used ? ", " : "", c->power_limit);
     return text;
 }
 
@@ -56,19 +61,30 @@ static void compare_speed(case_result *r)
 {
     char expected[EXPECTED_TEXT];
     accept_text(r->given, r->figures.device, expected);
+    if (r->given->expect == EXPECT_NONE) return;
     if (isnan(r->ruling.expected_tokens_per_second)) add_reason(r, "expected is %s", expected);
     else if (r->figures.tokens_per_second < (1.0 - r->given->tolerance) * r->ruling.expected_tokens_per_second)
         add_reason(r, "%.1f tokens/s, expected %s", r->figures.tokens_per_second, expected);
 }
 
-/* Writes reasons in the order of importance. The speed matters only if the case is PASSED. */
+/* Power is known only of devices with energy counters, in timed steps of a second or more. */
+static void compare_power(case_result *r)
+{
+    double limit = r->given->power_limit, watts = r->seen.samples.watts;
+    if (limit == 0.0 || watts <= limit) return;
+    const char *before = r->ruling.not_accepted[0] ? "; " : "";
+    if (isnan(watts)) add_reason(r, "%sno samples of power, at most %.15g W a GPU is expected", before, limit);
+    else add_reason(r, "%smean power %.1f W a GPU, at most %.15g W is expected", before, watts, limit);
+}
+
+/* Writes reasons in the order of importance. Speed and power matter only if the case is PASSED. */
 static void find_reasons(case_result *r)
 {
     switch (r->ruling.verdict) {
     case VERDICT_FAILED: add_list(r, "FAILED", r->ruling.fails.list[0].sentence, r->ruling.fails.count); break;
     case VERDICT_SKIPPED: add_list(r, "SKIPPED", r->ruling.skipped, 1); break;
     case VERDICT_INTERRUPTED: add_list(r, "INTERRUPTED", r->ruling.stopped_by, 1); break;
-    default: compare_speed(r);
+    default: compare_speed(r), compare_power(r);
     }
     if (r->ruling.verdict == VERDICT_PASSED && !r->ruling.valid)
         add_list(r, "NOT VALID", r->ruling.invalids.list[0].sentence, r->ruling.invalids.count);

@@ -15,7 +15,7 @@ static double *nan_array(int64_t length)
 
 facts facts_none(void)
 {
-    facts f = { .samples = { .joules = NAN, .method = "", .others_cores = NAN } };
+    facts f = { .samples = { .joules = NAN, .watts = NAN, .method = "", .others_cores = NAN } };
     for (int i = 0; i < FP8_KINDS; i++) f.fp8[i] = (fp8_facts){ NAN, NAN, NAN, NAN };
     f.check =
         (check_result){ .residual = NAN, .loss = NAN, .gradient_first = NAN, .gradient_fourth = NAN, .weights = NAN };
@@ -68,6 +68,9 @@ void facts_close(facts *f)
     times_free(&f->ranks);
     free(f->devices);
     free(f->samples.list);
+    free(f->copies.loss);
+    free(f->copies.gradient_norm);
+    free(f->copies.weights);
     free(f->spans);
 }
 

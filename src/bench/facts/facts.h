@@ -43,6 +43,17 @@ typedef struct {
     double phase[PHASES], exposed[TALLY_AXES];
 } expected_steps;
 
+/* Digest of the weights on all ranks of a copy after the last step, in hexadecimal. */
+typedef struct {
+    char text[17];
+} weights_digest;
+
+/* Results of the copies of a case (plan/deck/copies.c), in their order. Lists are owned; NULL if there is one copy. */
+typedef struct {
+    double *loss, *gradient_norm; /* [total, copies] */
+    weights_digest *weights;      /* [copies] */
+} copy_facts;
+
 /* Lists are owned. Gathered values (bench/run/gather_case.c) are complete on rank 0 only. */
 typedef struct {
     int64_t total;        /* length of the lists in steps: warmup + steps; of a running soak, its capacity */
@@ -51,7 +62,8 @@ typedef struct {
     double total_seconds; /* wall time of the case, including checks; this rank's */
     double begin_seconds; /* begin of the case since the record was opened; this rank's */
 
-    /* One value per step, warm-up first, [total]; the same on all ranks, except own_seconds, begin and pause. */
+    /* One value per step, warm-up first, [total]; the same on all ranks of a copy, except own_seconds, begin and
+     * pause. */
     double *loss, *gradient_norm, *learning_rate, *routed[ROUTED_FACTS];
     double *own_seconds;      /* this rank's duration of the step */
     double *begin;            /* begin of the step since the begin of the case; this rank's clock */
@@ -64,6 +76,7 @@ typedef struct {
     rank_times ranks;
     machine_device *devices; /* [ranks, 2] at begin and end of the timed steps, under load; may be NULL */
     sample_set samples;
+    copy_facts copies;
 
     /* Values of this rank; the record has rank 0's. */
     size_t arena_bytes, bytes_by_kind[ARENA_KINDS];
@@ -82,7 +95,7 @@ typedef struct {
     char preloaded[REASON_LENGTH];        /* first preloaded library that replaces functions of the program */
     char profiled[REASON_LENGTH];         /* first profiler or trace found on a rank; empty if none */
     int libraries_rank, preloaded_rank, profiled_rank; /* ranks that these sentences concern; -1 if none */
-    char weights_digest[17];                           /* digest of all ranks' weights after the last step */
+    weights_digest weights_digest;                     /* of this rank's copy */
     char struck[OP_TEXT];                              /* operation that a planted fault struck in the timed steps */
     machine_findings machine;
     delivery_report replay_delivery; /* transfers of the replayed steps */

@@ -16,7 +16,8 @@ static int64_t extent_of(field_extent e, const case_result *r)
     switch (e) {
     case PER_CASE: return 1;
     case PER_STEP: return r->seen.loss ? r->seen.total : 0;
-    case PER_RANK: return r->given->layout.ranks;
+    case PER_RANK: return r->given->ranks;
+    case PER_COPY: return r->given->layout.copies > 1 ? r->given->layout.copies : 0;
     case PER_PHASE: return PHASES;
     case PER_OPERATION: return OP_KINDS;
     case PER_AXIS: return r->seen.tally.axes;

@@ -26,6 +26,7 @@ typedef enum {
     PER_CASE,
     PER_STEP,
     PER_RANK,
+    PER_COPY,
     PER_PHASE,
     PER_OPERATION,
     PER_AXIS,

@@ -16,18 +16,18 @@ figures figures_none(const bench_case *c)
     g.repeated = (repeated_seconds){ 0, NAN, NAN, NAN, NAN };
     g.tokens_per_second = g.tokens_per_second_per_gpu = g.tflops_per_gpu = NAN;
     g.recipe_mfu = g.model_mfu = g.recipe_ceiling = g.model_ceiling = g.recipe_reached = g.model_reached = NAN;
-    g.days_per_trillion = g.joules_per_token = NAN;
+    g.days_per_trillion = g.joules_per_step = g.joules_per_token = NAN;
     return g;
 }
 
-static double *slowest_seconds(const facts *f, int ranks)
+/* Fills seconds[total] with the step times of the slowest rank of a copy. */
+static void fill_seconds(const facts *f, const bench_case *c, int copy, double *seconds)
 {
-    double *seconds = allocate(f->total, sizeof *seconds, "step times");
     for (int64_t s = 0; s < f->total; s++) {
+        const double *own = f->ranks.step + s * c->ranks + copy * c->layout.ranks;
         seconds[s] = s < f->completed ? 0.0 : (double)NAN;
-        for (int i = 0; i < ranks && s < f->completed; i++) seconds[s] = fmax(seconds[s], f->ranks.step[s * ranks + i]);
+        for (int i = 0; i < c->layout.ranks && s < f->completed; i++) seconds[s] = fmax(seconds[s], own[i]);
     }
-    return seconds;
 }
 
 bool step_counts(const facts *f, int64_t step) { return !(f->pause[step] > 0.0); }
@@ -37,6 +37,29 @@ int64_t steps_counted(const facts *f, const bench_case *c)
     int64_t n = 0;
     for (int64_t s = c->warmup; s < f->completed; s++) n += step_counts(f, s);
     return n;
+}
+
+/* Returns the mean of the steps that count; NaN if there are none. */
+static double mean_seconds(const facts *f, const bench_case *c, const double *seconds)
+{
+    double sum = 0.0;
+    for (int64_t s = c->warmup; s < f->completed; s++)
+        if (step_counts(f, s)) sum += seconds[s];
+    return sum / (double)steps_counted(f, c);
+}
+
+/* Finds the slowest copy and its step times. */
+static void compare_copies(figures *g, const facts *f, const bench_case *c)
+{
+    int copies = c->layout.copies;
+    g->step_seconds = allocate(f->total, sizeof *g->step_seconds, "step times");
+    g->copy_seconds = allocate(copies, sizeof *g->copy_seconds, "the times of copies");
+    for (int i = 0; i < copies; i++) {
+        fill_seconds(f, c, i, g->step_seconds);
+        g->copy_seconds[i] = mean_seconds(f, c, g->step_seconds);
+        if (g->copy_seconds[i] > g->copy_seconds[g->slowest_copy]) g->slowest_copy = i;
+    }
+    fill_seconds(f, c, g->slowest_copy, g->step_seconds);
 }
 
 /* Uses only steps for which step_counts is true. */
@@ -84,14 +107,16 @@ static void summarize_speed(figures *g, const facts *f, const bench_case *c)
 {
     double step = g->mean_seconds, peak = g->peak_flops;
     int gpus = c->layout.ranks;
-    g->tokens_per_second = tokens_per_second(c->model.sequence, c->global_batch, step);
-    g->tokens_per_second_per_gpu = g->tokens_per_second / gpus;
+    double of_copy = tokens_per_second(c->model.sequence, c->global_batch, step);
+    g->tokens_per_second = c->layout.copies * of_copy;
+    g->tokens_per_second_per_gpu = of_copy / gpus;
     g->tflops_per_gpu = flops_per_gpu(c->global_batch, c->recipe_flops_per_sequence, step, gpus) / 1e12;
     g->recipe_mfu = model_flops_utilization(c->global_batch, c->recipe_flops_per_sequence, step, gpus, peak);
     g->model_mfu = model_flops_utilization(c->global_batch, c->model_flops_per_sequence, step, gpus, peak);
     summarize_ceiling(g, c);
-    g->joules_per_token = f->samples.joules / (double)((f->completed - c->warmup) * g->tokens_per_step);
-    g->days_per_trillion = c->proxy ? NAN : days_per_trillion(g->tokens_per_second);
+    g->joules_per_step = f->samples.joules / (double)(f->completed - c->warmup);
+    g->joules_per_token = g->joules_per_step / (double)(c->layout.copies * g->tokens_per_step);
+    g->days_per_trillion = c->proxy ? NAN : days_per_trillion(of_copy);
 }
 
 /* Names the first throttled device, and the first whose clocks are unknown. */
@@ -139,7 +164,7 @@ double own_computing(const rank_times *t, int64_t at)
 
 static rank_pace *paces_of(const facts *f, const bench_case *c)
 {
-    int ranks = c->layout.ranks;
+    int ranks = c->ranks;
     int64_t first = c->warmup * ranks, steps = f->completed - c->warmup, timed = steps > 0 ? steps : 0;
     rank_pace *pace = allocate(ranks, sizeof *pace, "the paces of ranks");
     double *own = allocate(timed * ranks, sizeof *own, "the own seconds of ranks");
@@ -154,21 +179,25 @@ static rank_pace *paces_of(const facts *f, const bench_case *c)
 figures figures_of(const facts *f, const bench_case *c)
 {
     figures g = figures_none(c);
-    compare_devices(&g, f, c->layout.ranks);
+    compare_devices(&g, f, c->ranks);
     find_peak(&g, c);
     if (!f->ranks.step) return g;
-    g.step_seconds = slowest_seconds(f, c->layout.ranks);
+    compare_copies(&g, f, c);
     g.pace = paces_of(f, c);
     if (steps_counted(f, c) == 0) return g;
     summarize_seconds(&g, f, c);
-    const step_times steps = { g.step_seconds, c->warmup, f->completed, g.median_seconds };
-    g.slow = slow_steps_find(&f->ranks, c->layout.ranks, &steps);
+    const step_times steps = {
+        g.step_seconds,  c->warmup, f->completed, g.median_seconds, g.slowest_copy * c->layout.ranks,
+        c->layout.ranks, c->ranks
+    };
+    g.slow = slow_steps_find(&f->ranks, &steps);
     summarize_speed(&g, f, c);
     return g;
 }
 
 void figures_free(figures *g)
 {
+    free(g->copy_seconds);
     free(g->step_seconds);
     free(g->pace);
 }

@@ -10,9 +10,12 @@ typedef struct {
     double median, minimum, maximum, spread; /* spread: maximum / minimum - 1 */
 } repeated_seconds;
 
-/* Numbers of the timed steps are NaN if no step counts. */
+/* Numbers of the timed steps are NaN if no step counts. Of several copies, step times are those of the slowest: the one
+ * with the largest mean. Speed and energy are those of all copies. */
 typedef struct {
-    int64_t tokens_per_step;
+    int64_t tokens_per_step; /* of a copy */
+    int slowest_copy;
+    double *copy_seconds; /* [copies] means of their steps; owned */
     double *step_seconds; /* [facts.total] step times of the slowest rank; owned */
     double mean_seconds, median_seconds, p95_seconds, minimum_seconds, maximum_seconds;
     double spread, drift;  /* p90 / p10; median of the last half / first half, NaN for one step */
@@ -24,15 +27,15 @@ typedef struct {
     double peak_flops;                                   /* peak of one device in flop/s; 0 if unknown */
     char peak_source[96];                                /* source of peak_flops: catalogue or deck; empty if unknown */
     double recipe_mfu, model_mfu;                        /* from the mean step time; NaN if the peak is unknown */
-    double recipe_ceiling, model_ceiling; /* FP8: largest MFU if attention and LM head run at the BF16 peak */
-    double recipe_reached, model_reached; /* MFU divided by its ceiling */
-    double days_per_trillion;             /* NaN for proxies */
-    double joules_per_token;              /* samples.joules divided by the tokens of the timed steps; NaN if unknown */
-    rank_pace *pace;                      /* [ranks], of the timed steps; owned */
-    char device[64];                      /* name of the devices; empty if ranks have different ones */
-    char throttled[REASON_LENGTH];        /* first rank with a throttled device, and the reason; empty if none */
-    char clocks_unknown[64];              /* first rank whose device reports no throttling state; empty if none */
-    int throttled_rank, clocks_rank;      /* numbers of these ranks */
+    double recipe_ceiling, model_ceiling;     /* FP8: largest MFU if attention and LM head run at the BF16 peak */
+    double recipe_reached, model_reached;     /* MFU divided by its ceiling */
+    double days_per_trillion;                 /* NaN for proxies */
+    double joules_per_step, joules_per_token; /* samples.joules divided by timed steps, and by tokens of all copies */
+    rank_pace *pace;                          /* [ranks], of the timed steps; owned */
+    char device[64];                          /* name of the devices; empty if ranks have different ones */
+    char throttled[REASON_LENGTH];            /* first rank with a throttled device, and the reason; empty if none */
+    char clocks_unknown[64];                  /* first rank whose device reports no throttling state; empty if none */
+    int throttled_rank, clocks_rank;          /* numbers of these ranks */
 } figures;
 
 /* Returns a rank's computing seconds in a step, without the run delay that other processes cause. at: index [step,

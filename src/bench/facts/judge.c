@@ -80,6 +80,48 @@ static void judge_conservation(const conservation *c, reasons *to)
                     c->unequal == 1 ? "y" : "ies", c->unequal == 1 ? "s" : "", c->unequal_sentence);
 }
 
+/* Returns the first step in which a copy is not like copy 0, the number of steps if only its weights differ in the end,
+ * or -1. Runs that repeat have equal bits; in others, losses differ at most as in the check. */
+static int64_t differing_step(const case_result *r, int copy)
+{
+    const bench_case *c = r->given;
+    const copy_facts *f = &r->seen.copies;
+    bool repeats = c->backend == BACKEND_HOST || c->deterministic;
+    check_limits limits = check_limits_of(c, false);
+    for (int64_t step = 0; step < r->seen.completed; step++) {
+        const double *loss = f->loss + step * c->layout.copies, *norm = f->gradient_norm + step * c->layout.copies;
+        bool same = repeats ? !memcmp(loss, loss + copy, sizeof *loss) && !memcmp(norm, norm + copy, sizeof *norm)
+                            : fabs(loss[copy] / loss[0] - 1.0) <= (step ? limits.loss_later : limits.loss_first);
+        if (!same) return step;
+    }
+    bool weights_differ = strcmp(f->weights[copy].text, f->weights[0].text) != 0;
+    return repeats && weights_differ && !r->seen.stopped ? r->seen.completed : -1;
+}
+
+/* Two copies that differ are both named; of more, the one that is not like most of them. */
+static void judge_copies(const case_result *r, reasons *to)
+{
+    char name[COPY_TEXT];
+    int copies = r->given->layout.copies, differing = 0, first = 0;
+    for (int i = copies - 1; i > 0 && r->seen.copies.loss; i--)
+        if (differing_step(r, i) >= 0) differing++, first = i;
+    int odd = 2 * differing > copies ? 0 : first;
+    if (differing)
+        reasons_add(to, "copies", copies > 2 ? odd * r->given->layout.ranks : -1,
+                    "copies differ: %d of %d from copy 0; the first, %s, from step %lld on", differing, copies - 1,
+                    copy_text(r, first, name), (long long)differing_step(r, first));
+}
+
+/* Puts the number of the copy before each sentence that concerns a rank. */
+static void name_copies(const case_result *r, reasons *in)
+{
+    for (case_reason *x = in->list; x < in->list + in->count && r->given->layout.copies > 1; x++) {
+        const case_reason old = *x;
+        if (x->rank >= 0)
+            snprintf(x->sentence, REASON_LENGTH, "copy %d: %.230s", x->rank / r->given->layout.ranks, old.sentence);
+    }
+}
+
 void judge_case(case_result *r)
 {
     const facts *f = &r->seen;
@@ -96,6 +138,8 @@ void judge_case(case_result *r)
         reasons_add(to, "transfers", f->replay_delivery.rank, "replay: %s", f->replay_delivery.sentence);
     judge_conservation(&f->conserved, to);
     judge_fault(r, to);
+    judge_copies(r, to);
+    name_copies(r, to);
     rules_apply(r, &of->invalids);
     of->passed = to->count == 0 && !f->stopped;
     of->verdict = to->count ? VERDICT_FAILED : f->stopped ? VERDICT_INTERRUPTED : VERDICT_PASSED;

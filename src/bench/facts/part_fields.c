@@ -25,7 +25,8 @@ static const char *memory_word(const void *at) { return arena_kind_name(*(const 
 
 static const field of_steps[] = {
     { "step", "1", "number of the step, from 0, warm-up first", FIELD_ROW, .per = PER_STEP },
-    { "step_seconds", "s", "step time of the slowest rank", FIELD_REAL, PER_STEP, LIST(figures.step_seconds) },
+    { "step_seconds", "s", "step time of the slowest rank, in the slowest copy", FIELD_REAL, PER_STEP,
+      LIST(figures.step_seconds) },
     { "begin_seconds", "s", "begin of the step since the begin of the case; rank 0's clock", FIELD_REAL, PER_STEP,
       LIST(seen.begin), .record_only = true },
     { "losses", "1", "mean loss of the global batch", FIELD_REAL, PER_STEP, LIST(seen.loss) },
@@ -42,6 +43,18 @@ static const field of_steps[] = {
     { "expert_loads_most", "1", "largest of these numbers", FIELD_REAL, PER_STEP, LIST(seen.routed[ROUTED_MOST]) },
     { "expert_loads_variation", "1", "standard deviation / mean of the loads of all experts of all layers", FIELD_REAL,
       PER_STEP, LIST(seen.routed[ROUTED_VARIATION]) },
+};
+
+/* Copies of the case; no rows if there is one. */
+static const field of_copies[] = {
+    { "copy", "1", "number of the copy: rank / ranks of a copy", FIELD_ROW, .per = PER_COPY },
+    { "mean_seconds", "s", "mean of the copy's timed steps", FIELD_REAL, PER_COPY, LIST(figures.copy_seconds) },
+    { "weights_digest", NULL, "digest of the copy's weights after the last step", FIELD_TEXT, PER_COPY,
+      LIST(seen.copies.weights) },
+    { "losses", "1", "mean loss of the copy's global batch", FIELD_REAL, PER_STEP, .across = PER_COPY,
+      LIST(seen.copies.loss) },
+    { "gradient_norms", "1", "gradient norm before clipping", FIELD_REAL, PER_STEP, .across = PER_COPY,
+      LIST(seen.copies.gradient_norm) },
 };
 
 static const field of_ranks[] = {
@@ -233,6 +246,7 @@ static const field of_checkpoint[] = {
 
 static const field_group groups[] = {
     { "steps", LINE_FLAT, "step_seconds", { "step" }, FIELDS(of_steps) },
+    { "copies", LINE_ABSENT, FIELDS(of_copies) },
     { "ranks", LINE_ABSENT, "rank_seconds", { "step", "rank" }, FIELDS(of_ranks) },
     { "rank_sums", LINE_ABSENT, FIELDS(of_rank_sums) },
     { "devices", LINE_ABSENT, FIELDS(of_devices) },

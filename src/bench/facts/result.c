@@ -45,6 +45,18 @@ const char *result_progress(const case_result *r, char text[PROGRESS_TEXT])
     return text;
 }
 
+const char *copy_text(const case_result *r, int copy, char text[COPY_TEXT])
+{
+    int ranks = r->given->layout.ranks, from = copy * ranks, to = from + ranks - 1;
+    const char *first = r->seen.ranks.work[from].host, *last = r->seen.ranks.work[to].host;
+    int used = snprintf(text, COPY_TEXT, "copy %d (rank%s %d", copy, plural(ranks), from);
+    if (ranks > 1) used += snprintf(text + used, COPY_TEXT - (size_t)used, " to %d", to);
+    bool apart = strcmp(first, last) != 0;
+    snprintf(text + used, COPY_TEXT - (size_t)used, ", on %.32s%s%.32s)", first, apart ? " to " : "",
+             apart ? last : "");
+    return text;
+}
+
 void reasons_add(reasons *to, const char *rule, int rank, const char *format, ...)
 {
     va_list arguments;

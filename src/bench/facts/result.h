@@ -50,6 +50,9 @@ void result_open(case_result *r, const bench_case *c);
 /* Makes the result of a case that does not run, with the reason. It has no lists. */
 void result_skip(case_result *r, const bench_case *c, const char *reason);
 void result_close(case_result *r);
+/* Writes "copy 1 (ranks 2 to 3, on host)". Returns text. */
+enum { COPY_TEXT = 128 };
+const char *copy_text(const case_result *r, int copy, char text[COPY_TEXT]);
 /* Writes the progress: "38 of 50 steps", "18 of 50 steps and 2 of 2 of warm-up". Returns text. */
 enum { PROGRESS_TEXT = 128 };
 const char *result_progress(const case_result *r, char text[PROGRESS_TEXT]);

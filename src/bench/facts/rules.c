@@ -103,7 +103,7 @@ static void add_outlier(const case_result *r, int rank, reasons *to)
     const double *late = r->seen.ranks.table[RANK_LATE];
     double seconds = 0.0;
     for (int64_t s = r->given->warmup; s < r->seen.completed; s++)
-        if (step_counts(&r->seen, s)) seconds += late[s * r->given->layout.ranks + rank];
+        if (step_counts(&r->seen, s)) seconds += late[s * r->given->ranks + rank];
     reasons_add(
         to, "outlier", rank,
         "outlier rank %d on %.32s%s%.40s: computes %.1f %% (+- %.1f %%) longer than %d peer%s; %.4f s a step late",
@@ -116,7 +116,7 @@ static int next_outlier(const case_result *r, double before)
 {
     int worst = -1;
     const rank_pace *pace = r->figures.pace;
-    for (int i = 0; pace && i < r->given->layout.ranks; i++)
+    for (int i = 0; pace && i < r->given->ranks; i++)
         if (pace_is_outlier(&pace[i]) && pace[i].excess < before && (worst < 0 || pace[i].excess > pace[worst].excess))
             worst = i;
     return worst;
@@ -170,7 +170,7 @@ static void require_full_soak(const case_result *r, reasons *to)
         reasons_add(
             to, "soak", -1,
             "a soak of %.4g minutes, not %.4g: %lld steps of %d ranks are the most that are kept; give fewer minutes",
-            minutes, r->given->minutes, (long long)r->seen.completed, r->given->layout.ranks);
+            minutes, r->given->minutes, (long long)r->seen.completed, r->given->ranks);
 }
 
 /* If training diverges, for example because of the deck's learning rate, its numbers are not typical of training. Equal

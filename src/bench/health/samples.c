@@ -63,10 +63,22 @@ static double device_joules(const machine_sample *const *last, int ranks)
     return sum;
 }
 
+/* Divides the energy by the time between the first and the last sample of each device. */
+static double device_watts(const sample_set *all)
+{
+    double seconds = 0.0;
+    for (const ranked_sample *s = all->list; s < all->list + all->count; s++) {
+        if (s == all->list || s[-1].rank != s->rank) seconds -= s->now.seconds;
+        if (s + 1 == all->list + all->count || s[1].rank != s->rank) seconds += s->now.seconds;
+    }
+    return all->joules / seconds;
+}
+
 static void add_energy(sample_set *all, machine_kind kind, const machine_sample *const *last, int ranks)
 {
     bool devices = kind == MACHINE_CUDA;
     all->joules = devices ? device_joules(last, ranks) : package_joules(last, ranks);
+    if (devices) all->watts = device_watts(all);
     if (!isnan(all->joules)) all->method = devices ? "NVML's counters of whole boards" : "RAPL's counters of packages";
 }
 
@@ -141,7 +153,7 @@ void samples_gather(sample_set *all, const sampled *x)
 {
     sample_report r = x->own ? sampler_read(x->own) : (sample_report){ .throttled = "" };
     double seconds = r.count ? r.list[r.count - 1].seconds : 0.0;
-    *all = (sample_set){ .every = r.every, .joules = NAN, .method = "", .others_cores = NAN };
+    *all = (sample_set){ .every = r.every, .joules = NAN, .watts = NAN, .method = "", .others_cores = NAN };
     if (seconds > 0.0) all->cost_share = r.cost_seconds / seconds;
     gather(all, x, &r);
     write_throttled(all, &r);

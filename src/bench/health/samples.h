@@ -15,6 +15,7 @@ typedef struct {
     double every;        /* seconds between samples; maximum over ranks */
     double cost_share;   /* processor time of sampling / duration of the timed steps; maximum over ranks */
     double joules;       /* energy of all devices, or of the packages of all nodes, between first and last samples */
+    double watts;        /* mean power of a device: joules / sampled seconds of all devices; NaN on the host */
     const char *method;  /* source of joules; empty if unknown */
     double others_cores; /* cores kept busy by processes other than the node's ranks; maximum over nodes */
     int node_cores;      /* cores of that node */

@@ -7,26 +7,27 @@
 
 typedef struct {
     const rank_times *times;
-    int ranks;
-    const double *step, *mean; /* mean: [ranks + 1] mean busy seconds of the timed steps */
+    const step_times *steps;
+    const double *mean; /* mean: [ranks + 1] mean busy seconds of the timed steps */
 } busy_times;
 
-/* For rank number `ranks`, returns the step time. */
+/* rank: from 0 at first_rank. For rank number `ranks`, returns the step time. */
 static double busy_seconds(const busy_times *b, int64_t step, int rank)
 {
-    int64_t i = step * b->ranks + rank;
-    if (rank == b->ranks) return b->step[step];
+    int64_t i = step * b->steps->all_ranks + b->steps->first_rank + rank;
+    if (rank == b->steps->ranks) return b->steps->seconds[step];
     double busy = b->times->step[i];
     for (int table = RANK_EXPOSED_TENSOR; table < RANK_TABLES; table++) busy -= b->times->table[table][i];
     return busy;
 }
 
 /* Returns the means over the timed steps, [ranks + 1]; owned by the caller. */
-static double *mean_busy_seconds(const busy_times *b, int64_t first, int64_t completed)
+static double *mean_busy_seconds(const busy_times *b)
 {
-    double *mean = allocate(b->ranks + 1, sizeof *mean, "the times of ranks");
-    for (int64_t s = first; s < completed; s++)
-        for (int i = 0; i <= b->ranks; i++) mean[i] += busy_seconds(b, s, i) / (double)(completed - first);
+    const step_times *t = b->steps;
+    double *mean = allocate(t->ranks + 1, sizeof *mean, "the times of ranks");
+    for (int64_t s = t->first; s < t->completed; s++)
+        for (int i = 0; i <= t->ranks; i++) mean[i] += busy_seconds(b, s, i) / (double)(t->completed - t->first);
     return mean;
 }
 
@@ -40,19 +41,19 @@ static double excess(const busy_times *b, int64_t step, int rank)
 static int slow_rank(const busy_times *b, int64_t step)
 {
     int slow = -1;
-    double most = 0.5 * excess(b, step, b->ranks);
-    for (int i = 0; i < b->ranks; i++) {
+    double most = 0.5 * excess(b, step, b->steps->ranks);
+    for (int i = 0; i < b->steps->ranks; i++) {
         double own = excess(b, step, i);
-        if (own >= most) most = own, slow = i;
+        if (own >= most) most = own, slow = b->steps->first_rank + i;
     }
     return slow;
 }
 
-slow_steps slow_steps_find(const rank_times *t, int ranks, const step_times *steps)
+slow_steps slow_steps_find(const rank_times *t, const step_times *steps)
 {
     slow_steps found = { .count = 0 };
-    busy_times b = { t, ranks, steps->seconds, NULL };
-    double *mean = mean_busy_seconds(&b, steps->first, steps->completed);
+    busy_times b = { t, steps, NULL };
+    double *mean = mean_busy_seconds(&b);
     size_t used = 0, size = sizeof found.names;
     b.mean = mean;
     for (int64_t s = steps->first; s < steps->completed; s++) {

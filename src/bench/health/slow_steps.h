@@ -15,10 +15,12 @@ typedef struct {
     char names[640]; /* the first ones: "14 (2.9 times, rank 1 on host), 20 (...)" */
 } slow_steps;
 
-/* seconds: [completed] of the slowest rank; the timed steps start at `first`. */
+/* seconds: [completed] of the slowest rank; the timed steps start at `first`. The ranks first_rank, ...,
+ * first_rank + ranks - 1 are judged, out of all_ranks in a row of the tables. */
 typedef struct {
     const double *seconds;
     int64_t first, completed;
     double median; /* of the timed steps */
+    int first_rank, ranks, all_ranks;
 } step_times;
-slow_steps slow_steps_find(const rank_times *t, int ranks, const step_times *s);
+slow_steps slow_steps_find(const rank_times *t, const step_times *s);

@@ -25,6 +25,14 @@ static void read_ranks(options *o, const char *words)
     }
 }
 
+static void read_node_ranks(options *o, const char *word)
+{
+    int64_t ranks = 0;
+    if (text_integer(text_of(word), &ranks) == NUMBER_READ && ranks > 0 && ranks <= LARGEST_RANKS)
+        o->node_ranks = (int)ranks;
+    else snprintf(o->mistake, sizeof o->mistake, "--node-ranks %.80s: give the ranks of a node, from 1", word);
+}
+
 static double read_positive(options *o, const char *name, const char *word, const char *remedy)
 {
     double number;
@@ -98,6 +106,7 @@ static const struct {
     const char *missing;
 } valued[] = {
     { "--ranks", read_ranks, "a count, as in --ranks 8,512" },
+    { "--node-ranks", read_node_ranks, "the ranks of a node, as in --node-ranks 8" },
     { "--device", read_device, "a GPU's name, as in --device B200" },
     { "--device-memory", read_memory, "a device's memory in GB, as in --device-memory 141" },
     { "--step-seconds", read_seconds, "the seconds of a measured step, as in --step-seconds 12.3" },
@@ -208,6 +217,7 @@ static const char *contradiction(const options *o)
         { o->on_host && !on_paper,
           "--on-host goes with --dry-run and --slice; for a run write backend = host into the deck" },
         { o->device && !on_paper, "--device goes with --dry-run and --slice; a run finds out the devices" },
+        { o->node_ranks && !o->dry_run, "--node-ranks goes with --dry-run; a run finds out its nodes" },
         { o->device_bytes > 0.0 && !o->dry_run, "--device-memory goes with --dry-run; a run finds out the memory" },
         { o->deck && (o->keys || o->list), "--keys and --list take one name or none, and no deck" },
         { o->schedule && !o->dry_run, "--schedule goes with --dry-run; nothing else prints schedules" },
@@ -236,6 +246,7 @@ void options_print_help(void)
         "       ./xgsw --dry-run DECK [--ranks N,N]  layout, parameters, bytes and flops of every case, at N ranks\n"
         "                             [--schedule]   also each pipeline stage's schedule, as lists and a picture\n"
         "                     [--step-seconds X]     also the time of all steps, if one of case 1 takes X seconds\n"
+        "                     [--node-ranks N]       on nodes of N ranks (key copies) instead of the device's\n"
         "                     [--device NAME]        for this GPU instead of H100: recipe rows, memory, peaks\n"
         "                     [--device-memory GB]   also whether each rank fits into a device with this memory\n"
         "                     [--on-host]            backend = auto means the host, not a GPU\n"

@@ -11,6 +11,7 @@ typedef struct {
     bool no_deck;                         /* the command line names no deck */
     const char *name;                     /* the key or workload to print; NULL for all */
     int ranks[OPTION_RANKS], rank_counts; /* --ranks N[,N...]; 0 counts if not given */
+    int node_ranks;                       /* --node-ranks N; 0: those of the device's node */
     double step_seconds;                  /* --step-seconds X; 0 if not given */
     double sustained;     /* --seconds X, time for each operation of --slice and --calibrate; 0 if not given */
     int64_t rank;         /* --rank R; -1 if not given */

@@ -136,12 +136,14 @@ placement placement_of(const mesh_layout *l, const int *node, const int *domain)
 
 placement placement_here(const mesh_layout *l, machine_kind kind)
 {
-    int *node = allocate_numbers(l->ranks), *domain = allocate_numbers(l->ranks);
-    for (int rank = 0; rank < l->ranks; rank++) {
+    mesh_layout all = *l; /* of the ranks of all copies */
+    all.ranks *= l->copies;
+    int *node = allocate_numbers(all.ranks), *domain = allocate_numbers(all.ranks);
+    for (int rank = 0; rank < all.ranks; rank++) {
         node[rank] = world_node(rank);
         domain[rank] = machine_domain(kind, rank);
     }
-    placement p = placement_of(l, node, domain);
+    placement p = placement_of(&all, node, domain);
     free(node);
     free(domain);
     return p;

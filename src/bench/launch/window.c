@@ -25,8 +25,8 @@ void window_agree(const bench_case *c, measure *r)
     memory_layout *all =
         layouts_of_ranks((memory_layout){ r->arena.used, 31 * r->prepared.address_hash + calibration_hash });
     bool alike = true;
-    for (int i = 0; i < c->layout.ranks; i++) {
-        alike = alike && all[i].hash == all[i / stage_ranks * stage_ranks].hash;
+    for (int i = 0; i < c->ranks; i++) {
+        alike = alike && all[i].hash == all[i % c->layout.ranks / stage_ranks * stage_ranks].hash;
         if (all[i].bytes > r->window) r->window = all[i].bytes;
     }
     if (!alike) r->window = 0;

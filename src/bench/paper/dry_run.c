@@ -30,8 +30,11 @@ static void describe_layout(const bench_case *c)
     say("  layout      tensor %d  pipeline %d  context %d  expert %d  data %d  shard %d  chunks_per_stage %d: %d of %d "
         "rank%s",
         n[AXIS_TENSOR], n[AXIS_PIPELINE], n[AXIS_CONTEXT], c->layout.expert, n[AXIS_DATA], n[AXIS_SHARD],
-        c->layout.chunks_per_stage, c->layout.ranks, c->world_ranks, plural(c->world_ranks));
+        c->layout.chunks_per_stage, c->ranks, c->world_ranks, plural(c->world_ranks));
     describe_recipe(c);
+    if (c->layout.copies > 1)
+        say("  copies      %d at the same time, each of %d rank%s; the numbers below are of one copy\n",
+            c->layout.copies, c->layout.ranks, plural(c->layout.ranks));
     int data = n[AXIS_DATA] * n[AXIS_SHARD];
     say("  batch       global %lld = %lld microbatch%s of %lld on %d data rank%s; tokens %s, recompute %s, "
         "sharding %s, overlap %s\n",

@@ -140,6 +140,7 @@ static bool add_deck(machine_sheet *s, reader *r, const char *path, char *why, s
     char *text = reader_first_text(r, "/provenance/deck"), *device = reader_first_text(r, "/provenance/device_name");
     int64_t *node = reader_integers(r, "/provenance/nodes", &ranks);
     deck_source source = { .name = path, .text = text, .length = text ? strlen(text) : 0, .ranks = (int)ranks };
+    for (int64_t i = 0; node && i < ranks; i++) source.node_ranks += node[i] == node[0];
     source.dry_run = true, source.device = device ? device : PAPER_DEVICE;
     source.device_bytes = device_bytes(source.device), source.rank_bytes = paper_rank_bytes;
     if (!device) source.cuda_missing = "the record is of a host";

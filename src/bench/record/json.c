@@ -124,7 +124,7 @@ static void write_brief(FILE *to, const case_result *r, const record_place *plac
     const bench_case *c = r->given;
     bool ran = r->ruling.verdict != VERDICT_SKIPPED;
     char layout[LAYOUT_TEXT];
-    fprintf(to, "XGSW_RESULT {\"case\":%d,\"ranks\":%d", c->number, c->layout.ranks);
+    fprintf(to, "XGSW_RESULT {\"case\":%d,\"ranks\":%d", c->number, c->ranks);
     json_word(to, "workload", c->workload);
     json_word(to, "size", size_name(c->size));
     json_word(to, "precision", precision_name(c->precision));

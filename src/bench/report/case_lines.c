@@ -21,6 +21,15 @@ static void say_layout(const bench_case *c)
         (long long)c->global_batch, plural(c->global_batch), (long long)c->model.sequence);
 }
 
+static void say_copies(const bench_case *c)
+{
+    int copies = c->layout.copies, ranks = c->layout.ranks;
+    if (copies == 1) return;
+    say("Copies     %d at the same time, each of %d rank%s: copy = rank / %d", copies, ranks, plural(ranks), ranks);
+    if (c->ranks < c->world_ranks) say("; ranks from %d on stay idle", c->ranks);
+    say("; step lines are copy 0's\n");
+}
+
 static void say_fault(const bench_case *c)
 {
     if (c->fault.kind == FAULT_NONE) return;
@@ -33,12 +42,12 @@ void say_case(const bench_case *c)
     char complaint[REASON_LENGTH];
     placement p = placement_here(&c->layout, case_machine(c).kind);
     say("\nCase %d     %s, size %s, %s, backend %s, %d of %d rank%s", c->number, c->workload, size_name(c->size),
-        precision_name(c->precision), backend_name(c->backend), c->layout.ranks, c->world_ranks,
-        plural(c->world_ranks));
+        precision_name(c->precision), backend_name(c->backend), c->ranks, c->world_ranks, plural(c->world_ranks));
     if (c->repeats > 1) say(", repeat %d of %lld", c->repeat, (long long)c->repeats);
     say("\n");
     say_model(&c->model);
     say_layout(c);
+    say_copies(c);
     say_fault(c);
     if (placement_complaint(&p, &c->layout, complaint)) say("Warning    %s\n", complaint);
 }

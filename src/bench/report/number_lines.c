@@ -70,6 +70,28 @@ static void say_speed(const case_result *r)
     say_expected(r);
 }
 
+/* The mean step of the slowest copy is the case's. */
+static void say_slowest_copy(const case_result *r)
+{
+    char name[COPY_TEXT];
+    int copies = r->given->layout.copies;
+    double fastest = r->figures.mean_seconds;
+    for (int i = 0; i < copies; i++) fastest = fmin(fastest, r->figures.copy_seconds[i]);
+    if (copies > 1)
+        say("Copies     the slowest of %d is %s: mean step %.4f s, in the fastest %.4f s\n", copies,
+            copy_text(r, r->figures.slowest_copy, name), r->figures.mean_seconds, fastest);
+}
+
+static void say_power(const case_result *r)
+{
+    const sample_set *s = &r->seen.samples;
+    if (isnan(s->joules)) return;
+    say("Power      ");
+    if (!isnan(s->watts)) say("%.1f W a GPU on average, ", s->watts);
+    say("%.4g J a step, %.4g J a token; from %s, which are no calibrated meter\n", r->figures.joules_per_step,
+        r->figures.joules_per_token, s->method);
+}
+
 /* ---- shares of rank 0's timed steps ---- */
 
 typedef struct {
@@ -140,13 +162,13 @@ static double mean_own_computing(const case_result *r, int rank)
     const bench_case *c = r->given;
     double seconds = 0.0;
     for (int64_t s = c->warmup; s < r->seen.completed; s++)
-        seconds += own_computing(&r->seen.ranks, s * c->layout.ranks + rank);
+        seconds += own_computing(&r->seen.ranks, s * c->ranks + rank);
     return seconds / (double)(r->seen.completed - c->warmup);
 }
 
 static void say_paces(const case_result *r)
 {
-    int slow = 0, judged = 0, ranks = r->given->layout.ranks;
+    int slow = 0, judged = 0, ranks = r->given->ranks;
     for (int i = 0; i < ranks; i++) {
         slow += pace_is_outlier(&r->figures.pace[i]);
         judged += !isnan(r->figures.pace[i].excess);
@@ -161,7 +183,7 @@ static void say_paces(const case_result *r)
 /* Prints the rank that computes longest, and whether a rank is slow. */
 static void say_ranks(const case_result *r)
 {
-    int ranks = r->given->layout.ranks, worst = 0;
+    int ranks = r->given->ranks, worst = 0;
     double mean = 0.0, most = 0.0;
     if (ranks == 1) return;
     for (int i = 0; i < ranks; i++) {
@@ -185,6 +207,8 @@ void say_numbers(const case_result *r)
     say_step_time(r);
     say_repeats(r);
     say_speed(r);
+    say_slowest_copy(r);
+    say_power(r);
     say_shares(r);
     say_engines(r);
     if (r->seen.transfers[0]) say("Transfers  %s\n", r->seen.transfers);

@@ -93,8 +93,7 @@ static void print_row(const deck *d, const summary_row *row, const table_form *f
 {
     const bench_case *c = row->given;
     char value[KEY_TEXT];
-    say("%4d  %-14s %-5s %-4s %5d", c->number, c->workload, size_name(c->size), precision_name(c->precision),
-        c->layout.ranks);
+    say("%4d  %-14s %-5s %-4s %5d", c->number, c->workload, size_name(c->size), precision_name(c->precision), c->ranks);
     if (f->repeat) say(" %3d/%-2lld", c->repeat, (long long)c->repeats);
     for (key_id key = 0; key < KEYS; key++) {
         if (!is_shown(d, key)) continue;

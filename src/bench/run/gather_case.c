@@ -5,22 +5,45 @@
 #include "bench/run/soak.h"
 #include "machine/op/limits.h"
 #include "machine/world.h"
+#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Returns the table [total, copies] of the lists [total] of the first rank of each copy; NULL except on rank 0. */
+static double *gather_list(const double *own, const facts *f, const mesh_layout *l)
+{
+    double *all = world_gather(own, (size_t)f->total * sizeof *own), *table = NULL;
+    if (all) table = allocate(f->total * l->copies, sizeof *table, "the steps of copies");
+    for (int64_t i = 0; table && i < f->total * l->copies; i++) {
+        int64_t step = i / l->copies, rank = i % l->copies * l->ranks;
+        table[i] = step < f->completed ? all[rank * f->total + step] : (double)NAN;
+    }
+    free(all);
+    return table;
+}
+
+static void gather_copies(facts *f, const mesh_layout *l)
+{
+    if (l->copies == 1) return;
+    weights_digest *all = world_gather(&f->weights_digest, sizeof f->weights_digest);
+    for (int i = 0; all && i < l->copies; i++) all[i] = all[i * l->ranks];
+    f->copies = (copy_facts){ gather_list(f->loss, f, l), gather_list(f->gradient_norm, f, l), all };
+}
 
 void gather_ranks(case_result *r, own_times *times, sampler *own, double window)
 {
     facts *f = &r->seen;
     const bench_case *c = r->given;
-    int64_t ended[2] = { f->completed, f->stopped };
-    world_broadcast(ended, sizeof ended, 0);
-    f->completed = ended[0], f->stopped = (int)ended[1];
+    double ended[2] = { times ? -(double)f->completed : -INFINITY, f->stopped };
+    world_maximum(ended, 2); /* copies that are stopped may end at different steps */
+    f->completed = (int64_t)-ended[0], f->stopped = (int)ended[1];
     soak_end(r);
     own_times none = { .steps = 0 };
     if (!times) none = times_of_rank(NULL, NULL, f->own_seconds, f->total);
-    f->ranks = times_gather(times ? times : &none, f->completed, c->layout.ranks);
-    samples_gather(&f->samples, &(sampled){ case_machine(c).kind, c->layout.ranks, own, window });
+    f->ranks = times_gather(times ? times : &none, f->completed, c->ranks);
+    samples_gather(&f->samples, &(sampled){ case_machine(c).kind, c->ranks, own, window });
+    gather_copies(f, &c->layout);
 }
 
 /* SUM: sum of all counts. MAX: largest number, and its rank. FIRST: text of the lowest rank that has one, and that

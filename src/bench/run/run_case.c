@@ -34,7 +34,7 @@ typedef struct {
     trainer *trainer;
     conserved_steps *sums;
     sampler *sampler;                              /* NULL if none */
-    int part;                                      /* number of the split of the ranks that take part (world_split) */
+    int part;                                      /* number of the split of the copy's ranks (world_split) */
     double previous_end, spent_seconds, soak_ends; /* seconds by this rank's clock */
     double window;                                 /* begin of the timed steps by this rank's clock */
     double pause;                                  /* seconds of the checkpoint before the current step */
@@ -214,15 +214,28 @@ static void name_files(machine_options *options, const bench_case *c, const char
 
 static void name_split(char name[SPLIT_NAME], const bench_case *c)
 {
-    snprintf(name, SPLIT_NAME, "the first %d ranks", c->layout.ranks);
+    snprintf(name, SPLIT_NAME, "%d x %d ranks that take part", c->layout.copies, c->layout.ranks);
+}
+
+/* Restricts collective functions to the ranks of a copy, until world_part_end. Idle ranks belong to the last one, as
+ * they belong to the world if there is one copy. */
+static void begin_copy(const bench_case *c)
+{
+    char name[SPLIT_NAME];
+    int copy = world_rank() / c->layout.ranks, last = c->layout.copies - 1;
+    if (last == 0) return;
+    snprintf(name, SPLIT_NAME, "%d x %d ranks", c->layout.copies, c->layout.ranks);
+    world_part_begin(name, (copy < last ? copy : last) * c->layout.ranks);
 }
 
 /* t is NULL on a rank that takes no part. Collective over the world. */
-static void digest_weights(facts *f, const trainer *t)
+static void digest_weights(facts *f, const bench_case *c, const trainer *t)
 {
-    uint64_t sum = t ? digest_element((uint64_t)world_rank(), 0, compare_digest(t)) : 0;
+    begin_copy(c);
+    uint64_t sum = t ? digest_element((uint64_t)world_part_rank(), 0, compare_digest(t)) : 0;
     world_sum_words(&sum, 1);
-    snprintf(f->weights_digest, sizeof f->weights_digest, "%016llx", (unsigned long long)sum);
+    world_part_end();
+    snprintf(f->weights_digest.text, sizeof f->weights_digest.text, "%016llx", (unsigned long long)sum);
 }
 
 static double largest_norm(const facts *f)
@@ -265,7 +278,7 @@ static void train_and_prove(timed_steps *x, machine_kind kind)
     if (x->trainer) train(x), keep_results(x);
     save(c, x->trainer, f);
     f->conserved = conserved_judge(x->sums, x->trainer, largest_norm(f));
-    digest_weights(f, x->trainer);
+    digest_weights(f, c, x->trainer);
     if (x->trainer && c->check == CHECK_FULL && !f->stopped) replay_at_full_shape(f, x->trainer);
     f->replay_delivery = prove_judge_transfers(m);
     if (x->trainer) findings_add(&f->machine, m, &f->machine.replay), fault_struck(c, m, f->struck);
@@ -288,7 +301,7 @@ static void time_steps(const bench_case *c, const measure *share, case_result *r
     if (x.trainer) build(&x, &o, &m, share);
     machine_agree(o.machine.kind);
     name_split(name, c);
-    x.part = world_split(name, x.trainer ? 0 : -1, world_rank());
+    x.part = world_split(name, x.trainer ? world_rank() / c->layout.ranks : -1, world_rank());
     if (load(&x)) train_and_prove(&x, o.machine.kind);
     else if (x.trainer) trainer_dismantle(x.trainer);
     world_release(name);
@@ -361,6 +374,19 @@ static void compare_libraries(facts *f, const run_state *state)
     libraries_free(&now);
 }
 
+/* Each copy is checked. Returns the check of the first copy that fails, or that of copy 0. Faults are counted later. */
+static check_result check_copies(check *k, const machine_options *options, machine_findings *found)
+{
+    begin_copy(&k->given);
+    check_result own = check_run(k, options, found), chosen = own;
+    world_part_end();
+    int first = world_first(!own.passed);
+    world_broadcast(&chosen, sizeof chosen, first < world_ranks() ? first : 0);
+    chosen.faults = own.faults;
+    memcpy(chosen.struck, own.struck, sizeof chosen.struck);
+    return chosen;
+}
+
 static void prove_case(const bench_case *c, case_result *r, const run_state *state)
 {
     check k;
@@ -372,7 +398,7 @@ static void prove_case(const bench_case *c, case_result *r, const run_state *sta
     check_open(&k, c);
     double prepared = clock_seconds() - begin;
     activity_doing("the check", -1);
-    if (may_continue(f, c, state)) f->check = check_run(&k, &options, &f->machine);
+    if (may_continue(f, c, state)) f->check = check_copies(&k, &options, &f->machine);
     check_close(&k);
     if (f->check.done) f->check.seconds += prepared;
 }

@@ -32,8 +32,7 @@ static int64_t bytes_of_step(const case_result *r)
 int64_t soak_steps_most(const case_result *r)
 {
     const bench_case *c = r->given;
-    int64_t deck_steps = c->warmup + c->steps,
-            bytes = JOURNAL_ENTRY_MOST - CASE_BYTES - c->layout.ranks * (int64_t)RANK_BYTES;
+    int64_t deck_steps = c->warmup + c->steps, bytes = JOURNAL_ENTRY_MOST - CASE_BYTES - c->ranks * (int64_t)RANK_BYTES;
     int64_t most = bytes / bytes_of_step(r);
     if (most > STEPS_GATHERED) most = STEPS_GATHERED;
     return most > deck_steps ? most : deck_steps;

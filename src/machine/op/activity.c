@@ -11,7 +11,7 @@ static activity_state unpublished;
 static _Atomic(activity_state *) published = &unpublished;
 static int wait_depth;
 static unsigned polls;
-static uint64_t era;
+static uint64_t era, waits_for_all;
 
 void activity_text(char *to, uint64_t length, const char *from)
 {
@@ -129,13 +129,17 @@ void activity_wait_end(void)
     if (--wait_depth == 0) atomic_store_explicit(&state()->waits, false, memory_order_release);
 }
 
-void activity_wait_for_all(const char *what, int ranks)
+/* Parts of the world may differ in the number of their operations. */
+void activity_wait_for_ranks(const char *what, int first, int ranks, bool all)
 {
-    activity e = { .axis = "world", .step = -1, .microbatch = -1, .layer = -1, .since = clock_seconds() };
+    activity e = { .step = -1, .microbatch = -1, .layer = -1, .since = clock_seconds() };
     activity_text(e.kind, sizeof e.kind, what);
-    e.order = ++era;
+    activity_text(e.axis, sizeof e.axis, all ? "world" : "copy");
+    era++;
+    e.order = all ? ++waits_for_all : era;
     e.number = (int64_t)e.order;
-    e.group = (activity_group){ ACTIVITY_WORLD, 0, ranks, 1, { { ranks, 1 } } };
+    e.group = (activity_group){ ACTIVITY_WORLD, first, ranks, 1, { { ranks, 1 } } };
+    if (!all) e.group.key += 1 + (uint64_t)first;
     activity_enter(&e);
     activity_wait(&e);
 }

@@ -68,7 +68,8 @@ void activity_yield(void);
 /* Adds these seconds to the patience of the watch until the next call, for work that takes longer with more ranks. */
 void activity_allow(double seconds);
 
-/* Publishes that the next operation of all ranks is entered and waited for, until activity_wait_end. */
-void activity_wait_for_all(const char *what, int ranks);
-/* Returns the number of such operations so far. */
+/* Publishes that the next operation of the ranks first, ..., first + ranks - 1 is entered and waited for, until
+ * activity_wait_end. all: they are all ranks. */
+void activity_wait_for_ranks(const char *what, int first, int ranks, bool all);
+/* Returns the number of these operations so far. */
 uint64_t activity_era(void);

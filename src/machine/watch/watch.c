@@ -11,7 +11,7 @@ void watch_limit(double seconds) { own_slot()->limit = seconds; }
 
 void watch_set_last_sentence(const char *sentence) { watch.last_sentence = sentence; }
 
-void watch_wait_for_all(const char *what) { activity_wait_for_all(what, watch.ranks); }
+void watch_wait_for_all(const char *what) { activity_wait_for_ranks(what, 0, watch.ranks, true); }
 
 static void take_slot(board *b, int slot)
 {

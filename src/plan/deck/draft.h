@@ -23,6 +23,8 @@ void draft_refuse(const case_draft *d, const key_id *keys, const char *format, .
  * On GPUs, auto is the recipe's model if it has a layout for so few ranks and fits into a device, else a proxy of full
  * width, else small. */
 void layout_resolve(case_draft *d);
+/* Sets the copies, the layout of one, and the ranks of all (copies.c). */
+void copies_resolve(case_draft *d);
 /* Sets the model: by size, then changed by the given shape keys (shape.c). */
 void shape_resolve(case_draft *d);
 /* Sets microbatch, global_batch and microbatches. If global_batch is not divisible, it rounds down, and draft_validate

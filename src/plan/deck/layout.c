@@ -31,7 +31,7 @@ static bool set_data(case_draft *d, int64_t data)
     mesh_layout *l = &d->c.layout;
     l->degree[AXIS_DATA] = (int)data;
     int64_t needed = needed_ranks(l);
-    l->ranks = needed > INT_MAX ? INT_MAX : (int)needed;
+    d->c.ranks = l->ranks = needed > INT_MAX ? INT_MAX : (int)needed;
     return expert_span(l) % l->expert == 0 && batch_divides(d);
 }
 
@@ -86,7 +86,8 @@ static void layout_from_row(case_draft *d, const recipe_row *row)
                                              [AXIS_SHARD] = row->shard,
                                              [AXIS_PIPELINE] = row->pipeline },
                                  .expert = row->expert,
-                                 .chunks_per_stage = row->chunks_per_stage };
+                                 .chunks_per_stage = row->chunks_per_stage,
+                                 .copies = 1 };
     resolve_data(d);
 }
 
@@ -125,7 +126,7 @@ static void layout_of_proxy(case_draft *d, const recipe_row *row)
     int ranks = d->source->ranks, tensor = power_of_two(ranks < row->tensor ? ranks : row->tensor),
         expert = row->expert;
     while (ranks / tensor % expert != 0) expert /= 2;
-    d->c.layout = (mesh_layout){ .degree = { 1, 1, 1, 1, 1 }, .expert = expert, .chunks_per_stage = 1 };
+    d->c.layout = (mesh_layout){ .degree = { 1, 1, 1, 1, 1 }, .expert = expert, .chunks_per_stage = 1, .copies = 1 };
     d->c.layout.degree[AXIS_TENSOR] = tensor;
     resolve_data(d);
 }

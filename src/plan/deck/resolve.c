@@ -112,7 +112,6 @@ void draft_complete(case_draft *d)
     batch_resolve(d);
     resolve_strips(d);
     resolve_optimizer(d);
-    d->c.world_ranks = d->source->ranks;
     d->c.step_line = d->workload->step_line;
     d->c.metric_steps = metric_steps(d);
     count_flops(&d->c, d->workload->formula);
@@ -154,7 +153,7 @@ void draft_resolve(case_draft *d)
 {
     mistakes here = { .deck = d->wrong->deck };
     resolve_backend(d);
-    layout_resolve(d);
+    copies_resolve(d);
     skip_without_fp8(d);
     case_draft laid_out = *d;
     d->wrong = &here;

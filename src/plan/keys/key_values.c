@@ -179,6 +179,7 @@ static bool read_integer(key_id key, text_view value, int64_t *out, char sentenc
 {
     const key_row *row = key_at(key);
     if (row->takes_word && text_integer(value, out) == NUMBER_MALFORMED) return read_word(value, out, sentence);
+    if (row->kind == KIND_INTEGER && row->words && text_equal(value, row->words[0])) return *out = 0, true;
     if (row->kind == KIND_INTEGER) return read_bounded(value, row->low, row->high, out, sentence);
     *out = word_index(row->words, value);
     return *out >= 0 || refuse_word(row->words, value, sentence);

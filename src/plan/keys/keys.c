@@ -67,6 +67,9 @@ static const key_row table[KEYS] = {
                     .explanation = "fully sharded data-parallel ranks" },
     [KEY_CHUNKS_PER_STAGE] = { "chunks_per_stage", INTEGER(1, DEGREE), .rule = "recipe's, or 1",
                                FIELD(layout.chunks_per_stage), .explanation = "model chunks of a pipeline stage" },
+    [KEY_COPIES] = { "copies", INTEGER(1, DEGREE), .words = all_names, .fallback = "1", FIELD(layout.copies),
+                     .explanation = "copies of the case that run at the same time, on ranks / copies ranks each (whole "
+                                    "nodes); all: as many as there is room for in the smallest layout" },
     [KEY_CAPACITY] = { "capacity", REAL_OR_WORD(none_names, 0.01, 1000.0), .fallback = "1", FIELD(capacity),
                        .explanation =
                            "rows of an expert, as a multiple of its even share; further choices are dropped, those of "
@@ -135,6 +138,9 @@ static const key_row table[KEYS] = {
     [KEY_TOLERANCE] = { "tolerance", REAL(0.0, 0.99), .fallback = "0.05", FIELD(tolerance),
                         .explanation = "fraction by which the speed may be below expect; published BF16 steps of one "
                                        "model differ by 0.2 to 5 %" },
+    [KEY_POWER_LIMIT] = { "power_limit", REAL_OR_WORD(none_names, 1.0, 1e6), .fallback = "none", FIELD(power_limit),
+                          .explanation =
+                              "watts of a GPU: a case with a larger mean, or without samples, is NOT ACCEPTED" },
     [KEY_CHECKPOINT] = { "checkpoint", .kind = KIND_PATH, .fallback = "none", FIELD(checkpoint),
                          .explanation = "folder for the state of training, saved after the last timed step as "
                                         "step-NNNNNNNN; if there are several cases, each has a subfolder case-N" },
@@ -220,8 +226,11 @@ void key_values(key_id key, char out[KEY_SENTENCE])
     switch (row->kind) {
     case KIND_WORD: names_list(row->words, out, KEY_SENTENCE); break;
     case KIND_INTEGER:
-        snprintf(out, KEY_SENTENCE, "%lld to %lld%s", (long long)row->low, (long long)row->high,
-                 row->takes_word ? ", a word" : "");
+        snprintf(out, KEY_SENTENCE, "%lld to %lld%s%s", (long long)row->low, (long long)row->high,
+                 row->takes_word ? ", a word"
+                 : row->words    ? ", "
+                                 : "",
+                 row->words ? row->words[0] : "");
         break;
     case KIND_REAL: snprintf(out, KEY_SENTENCE, "%g to %g", row->least, row->most); break;
     case KIND_REAL_OR_WORD: {

@@ -27,6 +27,7 @@ typedef enum {
     KEY_DATA,
     KEY_SHARD,
     KEY_CHUNKS_PER_STAGE,
+    KEY_COPIES,
     KEY_CAPACITY,
     KEY_MICROBATCH,
     KEY_GLOBAL_BATCH,
@@ -52,6 +53,7 @@ typedef enum {
     KEY_CHECK,
     KEY_EXPECT,
     KEY_TOLERANCE,
+    KEY_POWER_LIMIT,
     KEY_CHECKPOINT,
     KEY_CHECKPOINT_EVERY,
     KEY_CHECKPOINT_KEEP,
@@ -77,7 +79,7 @@ typedef struct {
     const char *name;
     key_kind kind;
     const char *const *words; /* NULL-terminated. KIND_WORD: in the order of the enumeration. KIND_REAL_OR_WORD: stored
-                                 as 0, -1. KIND_RANGE: stored as 0-0, or NULL */
+                                 as 0, -1. KIND_INTEGER: stored as 0, or NULL. KIND_RANGE: stored as 0-0, or NULL */
     int64_t low, high;        /* KIND_INTEGER: bounds; KIND_RANGE: least LAST - FIRST, largest LAST */
     bool takes_word;          /* KIND_INTEGER: a word stands for the first 32 bits of its SHA-256 */
     double least, most;       /* KIND_REAL, KIND_REAL_OR_WORD: bounds */

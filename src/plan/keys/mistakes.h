@@ -10,6 +10,7 @@ typedef struct {
     const char *text;
     size_t length;       /* bytes of the text */
     int ranks;           /* ranks in the world */
+    int node_ranks;      /* ranks of a node; 0: unknown */
     const char *device;  /* GPU whose recipe rows and FP8 are used; NULL: PAPER_DEVICE */
     double device_bytes; /* memory of a GPU */
     /* Returns the most bytes that a rank takes on a GPU. NULL: any case fits. */

@@ -21,6 +21,7 @@ const char *const order_names[] = { "submitted", "hostile", 0 };
 const char *const check_names[] = { "off", "model", "full", 0 };
 const char *const context_gradient_names[] = { "fp32", "bf16", 0 };
 const char *const overlap_names[] = { "off", "on", 0 };
+const char *const all_names[] = { "all", 0 };
 const char *const none_names[] = { "none", 0 };
 const char *const expect_names[] = { "none", "reference", 0 };
 const char *const answer_names[] = { "no", "yes", 0 };

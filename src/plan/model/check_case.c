@@ -63,7 +63,7 @@ bench_case single_rank_case(const bench_case *c, bool fp32)
     single.layout = one_rank_layout;
     single.capacity_groups =
         (capacity_groups){ c->layout.degree[AXIS_TENSOR], c->layout.degree[AXIS_CONTEXT], c->strips };
-    single.world_ranks = 1;
+    single.ranks = single.world_ranks = 1;
     single.recipe_layout = false, single.recipe_gpus = 0;
     single.backend = BACKEND_HOST;
     if (fp32) single.precision = PRECISION_FP32;

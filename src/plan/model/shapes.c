@@ -2,7 +2,9 @@
 #include "plan/model/shapes.h"
 #include <math.h>
 
-const mesh_layout one_rank_layout = { .degree = { 1, 1, 1, 1, 1 }, .expert = 1, .chunks_per_stage = 1, .ranks = 1 };
+const mesh_layout one_rank_layout = {
+    .degree = { 1, 1, 1, 1, 1 }, .expert = 1, .chunks_per_stage = 1, .ranks = 1, .copies = 1
+};
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 

@@ -54,6 +54,18 @@ static void the_tolerance_is_the_border(void **state)
     result_close(&r);
 }
 
+static void power_is_sampled_and_below_its_limit(void **state)
+{
+    bench_case c = expecting("power_limit = 700\n");
+    case_result r = judged(&c, 1.0);
+    assert_acceptance(&r, ACCEPTANCE_NO, "no samples of power, at most 700 W a GPU is expected");
+    r.seen.samples.watts = 700.0;
+    assert_acceptance(&r, ACCEPTANCE_YES, "");
+    r.seen.samples.watts = 700.1;
+    assert_acceptance(&r, ACCEPTANCE_NO, "mean power 700.1 W a GPU, at most 700 W is expected");
+    result_close(&r);
+}
+
 static void what_is_no_measurement_is_not_accepted(void **state)
 {
     bench_case c = expecting("expect = 1\n");
@@ -247,15 +259,15 @@ static void a_soak_has_the_steps_that_can_be_kept(void **state)
     result_close(&r);
     r = judged(&c, 1.0);
     r.seen.own_seconds[0] = r.seen.own_seconds[1] = 1e-7;
-    c.layout.ranks = 10000;
+    c.ranks = 10000;
     soak_begin(&r);
-    int64_t tables = 8 * (RANK_TABLES + 1) * (int64_t)c.layout.ranks;
+    int64_t tables = 8 * (RANK_TABLES + 1) * (int64_t)c.ranks;
     assert_true(r.seen.total * tables <= JOURNAL_ENTRY_MOST && r.seen.total * tables > JOURNAL_ENTRY_MOST / 2);
-    c.layout.ranks = 1000000;
+    c.ranks = 1000000;
     assert_int_equal(soak_steps_most(&r), 302);
     result_close(&r);
 }
 
-TEST_PROGRAM("accept", NULL, NULL, the_tolerance_is_the_border, what_is_no_measurement_is_not_accepted,
-             a_reference_is_the_published_cell, a_run_ends_by_its_cases, repeats_must_agree, a_soak_ends_by_the_clock,
-             a_soak_has_the_steps_that_can_be_kept)
+TEST_PROGRAM("accept", NULL, NULL, the_tolerance_is_the_border, power_is_sampled_and_below_its_limit,
+             what_is_no_measurement_is_not_accepted, a_reference_is_the_published_cell, a_run_ends_by_its_cases,
+             repeats_must_agree, a_soak_ends_by_the_clock, a_soak_has_the_steps_that_can_be_kept)

@@ -134,7 +134,8 @@ static mesh_layout layout_of(const row *r)
                                       [AXIS_PIPELINE] = r->p },
                           .expert = r->expert,
                           .chunks_per_stage = 1,
-                          .ranks = r->t * r->c * r->d * r->p };
+                          .ranks = r->t * r->c * r->d * r->p,
+                          .copies = 1 };
 }
 
 static placement placed(const row *r, const mesh_layout *l)

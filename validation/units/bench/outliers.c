@@ -128,7 +128,7 @@ static void assert_judged(host_load load, case_backend backend, bool judged)
     static double zeros[2 * STEPS];
     double own[2 * STEPS];
     rank_work work[2] = { { .flops = 1.0 }, { .flops = 1.0 } };
-    bench_case c = { .backend = backend, .layout.ranks = 2 };
+    bench_case c = { .backend = backend, .layout = { .ranks = 2, .copies = 1 }, .ranks = 2 };
     facts f = {
         .load = load, .completed = STEPS, .total = STEPS, .pause = zeros, .ranks = { .step = own, .work = work }
     };

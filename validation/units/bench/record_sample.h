@@ -161,7 +161,9 @@ static inline void sample_samples(case_result *r, const bench_case *c)
     double seconds = 0.0, none = devices ? 0.0 : NAN;
     for (int64_t t = 0; t < r->seen.completed; t++) seconds += r->seen.ranks.step[t * c->layout.ranks];
     double energy = 500.0 * seconds;
-    r->seen.samples = (sample_set){ .every = 1.0, .cost_share = 1e-4, .joules = NAN, .method = "", .node_cores = 2 };
+    r->seen.samples =
+        (sample_set){ .every = 1.0, .cost_share = 1e-4, .joules = NAN, .watts = none + 500.0, .method = "" };
+    r->seen.samples.node_cores = 2;
     r->seen.samples.list = calloc(n, sizeof *r->seen.samples.list);
     for (size_t i = 0; i < n; i++) {
         double part = (double)(i % EACH_RANK) / (EACH_RANK - 1);

@@ -36,7 +36,9 @@ static int open_groups(void **state)
     group_open(&groups[ALL], "all", 0, 1, ranks);
     group_open(&groups[BLOCKS], "block", rank / block * block, 1, block);
     group_open(&groups[ACROSS], "across", rank % block, block, ranks / block);
-    mesh_layout l = { .degree = { 1, 1, 1, 1, ranks }, .expert = 1, .chunks_per_stage = 2, .ranks = ranks };
+    mesh_layout l = {
+        .degree = { 1, 1, 1, 1, ranks }, .expert = 1, .chunks_per_stage = 2, .ranks = ranks, .copies = 1
+    };
     mesh_open(&pipeline, &l, rank, MESH_ON_HOST);
     groups[OUT].g = pipeline.link[LINK_FORWARD_OUT];
     groups[IN].g = pipeline.link[LINK_FORWARD_IN];

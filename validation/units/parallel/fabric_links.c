@@ -10,7 +10,9 @@ static mesh ring, line;
 
 static mesh_layout pipeline_of(int stages, int chunks)
 {
-    return (mesh_layout){ .degree = { 1, 1, 1, 1, stages }, .expert = 1, .chunks_per_stage = chunks, .ranks = stages };
+    return (mesh_layout){
+        .degree = { 1, 1, 1, 1, stages }, .expert = 1, .chunks_per_stage = chunks, .ranks = stages, .copies = 1
+    };
 }
 
 static int open_meshes(void **state)

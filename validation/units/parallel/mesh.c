@@ -5,7 +5,7 @@
 static mesh_layout layout_of(int t, int c, int s, int d, int p, int chunks)
 {
     return (mesh_layout){
-        .degree = { t, c, s, d, p }, .expert = 1, .chunks_per_stage = chunks, .ranks = t * c * s * d * p
+        .degree = { t, c, s, d, p }, .expert = 1, .chunks_per_stage = chunks, .ranks = t * c * s * d * p, .copies = 1
     };
 }
 

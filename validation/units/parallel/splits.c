@@ -8,7 +8,8 @@ enum { LENGTH = 700, ROUNDS = 60, NAMES = 70 };
 
 static mesh_layout layout_of(int t, int d)
 {
-    return (mesh_layout){ .degree = { t, 1, 1, d, 1 }, .expert = 1, .chunks_per_stage = 1, .ranks = t * d };
+    return (
+        mesh_layout){ .degree = { t, 1, 1, d, 1 }, .expert = 1, .chunks_per_stage = 1, .ranks = t * d, .copies = 1 };
 }
 
 static mesh opened(mesh_layout layout)

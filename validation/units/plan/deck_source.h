@@ -15,7 +15,9 @@ static inline deck deck_of(const char *body, int ranks)
 /* Returns the deck as a dry run reads it. */
 static inline deck dry_deck_of(const char *body, int ranks)
 {
-    deck_source source = { .name = "DECK", .text = body, .length = strlen(body), .ranks = ranks, .dry_run = true };
+    deck_source source = {
+        .name = "DECK", .text = body, .length = strlen(body), .ranks = ranks, .node_ranks = 8, .dry_run = true
+    };
     return deck_read(&source);
 }
 

@@ -310,6 +310,14 @@ static row rows[] = {
       "" },
     { "check, interleaved", "[llama3.1-8b]\nsize = check\npipeline = 2\nchunks_per_stage = 3\n", 4, true, 1, 2, 1, 2, 1,
       3, 4, 4, 4, 2, false, "" },
+    /* copies: 7, 1, 7 of 8 nodes, 3, 3 with the data ranks that experts need */
+    { "copies on 500", "copies = all\n[llama3.1-70b]\n", 500, true, 4, 4, 2, 2, 1, 5, 64, 80, 128, 64, true, NONE },
+    { "copies on 63", "copies = all\n[llama3.1-8b]\nsize = small\ndata = 32\n", 63, true, 1, 1, 1, 32, 1, 1, 32, 8, 64,
+      2, false, NONE },
+    { "7 copies", "copies = 7\n[llama3.1-8b]\nsize = small\n", 500, true, 1, 1, 1, 64, 1, 1, 64, 8, 128, 2, false,
+      NONE },
+    { "copies of experts", "copies = all\n[grok1-314b]\nsize = small\ntensor = 2\nexpert = 8\n", 50, true, 2, 1, 1, 8,
+      1, 1, 16, 4, 16, 2, false, NONE },
     { "small, pipeline 4", "[llama3.1-8b]\npipeline = 4\nsize = small\n", 4, true, 1, 4, 1, 1, 1, 1, 4, 8, 4, 4, false,
       "" },
 };
@@ -326,6 +334,7 @@ static void is_laid_out(void **state)
     assert_int_equal(c.layout.expert, strstr(r->body, "[grok") ? 8 : 1);
     assert_int_equal(c.layout.chunks_per_stage, r->chunks);
     assert_int_equal(c.layout.ranks, r->used);
+    assert_int_equal(c.layout.copies, strstr(r->body, "copies") ? r->ranks / r->used : 1);
     assert_int_equal(c.world_ranks, r->ranks);
     assert_int_equal(c.model.layers, r->layers);
     assert_int_equal(c.global_batch, r->global_batch);
