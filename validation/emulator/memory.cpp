@@ -10,7 +10,8 @@ namespace emulator
 {
 
 enum { CUDA_ALIGNMENT = 256 };
-static const size_t device_bytes = size_t(4) << 30; /* too small for any model of full width */
+static const char *const gigabytes = getenv("EMULATOR_GIGABYTES");
+static const size_t device_bytes = size_t(gigabytes ? atoi(gigabytes) : 80) << 30;
 typedef std::map<uintptr_t, size_t> allocations; /* first byte, bytes */
 static allocations device, pinned;
 static size_t device_used;

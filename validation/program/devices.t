@@ -129,6 +129,16 @@ for fabric, told in (("0", "tensor across"), ("5", "tensor across; tensor within
                and ("Warning    tensor groups span nodes" in run.stdout) == (fabric == "0"),
                f"two nodes, fabric {fabric}: {told}", run.stdout[-2000:] + run.stderr + checked.stdout)
 
+with open("inputs/gsw.dat", encoding="utf-8") as f:
+    default = re.sub(r"(?m)^steps .*|^warmup .*", "", f.read().split("\n", 2)[2])
+idle = {"EMULATOR_IDLE": "1", "EMULATOR_GIGABYTES": "4"}    # computes nothing; no model of full width fits
+for count in 1, 2, 4:
+    run = ranks(count, deck_file("record = none\ncheck = off\nwarmup = 0\nsteps = 1\n" + default), program=PROGRAM,
+                variables={**idle, "EMULATOR_DEVICES": str(count)})
+    tap.ok(run.returncode == 0 and run.stdout.count(f"backend cuda, {count} of {count} rank") == 14
+           and run.stdout.count("PASSED, NOT VALID") == 14, f"the default deck runs on {count} GPUs",
+           run.stdout[-2000:] + run.stderr)
+
 
 def sampled():
     """Judges the energy of a run of both boards: one or three of them would deviate more. Energy is known if the steps

@@ -8,11 +8,12 @@ import tempfile
 
 from program import Tap, alone, deck_file, ranks, results
 
-KEYS = """size precision fp8_scale fp8_scaling backend record output sheet steps warmup minutes repeats seed
-    tokens tensor pipeline context expert data shard chunks_per_stage copies capacity microbatch global_batch sequence layers
-    hidden ffn heads kv_heads vocabulary recompute sharding schedule strips context_gradients overlap deterministic
-    transfer_sms peak_bf16 peak_fp8 learning_rate learning_rate_warmup check expect tolerance power_limit checkpoint
-    checkpoint_every checkpoint_keep checkpoint_read load stall_seconds time_limit profile profile_ranks""".split()
+KEYS = """size precision fp8_scale fp8_scaling backend record output sheet steps warmup minutes repeats seed tokens
+    tensor pipeline context expert data shard chunks_per_stage copies capacity microbatch global_batch sequence
+    layers hidden ffn heads kv_heads vocabulary recompute sharding schedule strips context_gradients overlap
+    deterministic transfer_sms peak_bf16 peak_fp8 learning_rate learning_rate_warmup check expect tolerance
+    power_limit checkpoint checkpoint_every checkpoint_keep checkpoint_read load stall_seconds time_limit profile
+    profile_ranks""".split()
 DEVELOPER_KEYS = "weight_gradient_queue order order_seed share_devices attention fault".split()
 
 tap = Tap()
@@ -46,10 +47,12 @@ tap.ok(run.returncode == 0 and all(w in run.stdout for w in ("xgsw", "MPI", "HDF
        "--version names what it was built with", run.stdout)
 run = alone("--help")
 tap.ok(run.returncode == 0 and "--dry-run" in run.stdout and run.stderr == "", "--help explains")
+run = alone("--dry-run", "--on-host")
+tap.ok(run.returncode == 0 and run.stdout.startswith("xgsw reads inputs/gsw.dat, because no deck was given\n"),
+       "without a deck it reads gsw.dat, and says so first", run.stdout[:200] + run.stderr)
 for arguments, words in ((["--nonsense"], "--nonsense is not an option"),
                          (["--ranks", "0", "--dry-run", "gsw.dat"], "--ranks 0"),
                          (["--ranks"], "--ranks needs a count"), (["gsw.dat", "ramp.dat"], "two decks"),
-                         ([], "no deck is given"),
                          (["--step-seconds", "0", "--dry-run", "gsw.dat"], "--step-seconds 0"),
                          (["--step-seconds", "2", "gsw.dat"], "--step-seconds goes with --dry-run"),
                          (["--on-host", "gsw.dat"], "--on-host goes with --dry-run"),

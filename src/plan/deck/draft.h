@@ -54,7 +54,7 @@ void layout_of_one(case_draft *d);
 void draft_validate(const case_draft *d);
 /* Returns whether the GPUs do not multiply FP8, and why. An FP8 case on them is skipped (resolve.c). */
 bool source_lacks_fp8(const deck_source *s, char why[REASON_LENGTH]);
-/* Resolves the whole case. Skips it if its mistakes come from the number of ranks. draft_complete resolves what follows
- * from backend, size and layout (resolve.c). */
-void draft_resolve(case_draft *d);
+/* Resolves what follows from backend, size and layout (complete.c). */
 void draft_complete(case_draft *d);
+/* Resolves the whole case. Skips it if its mistakes come from the number of ranks (resolve.c). */
+void draft_resolve(case_draft *d);

@@ -169,13 +169,15 @@ static void a_run_ends_by_its_cases(void **state)
         { "afP", false, STATUS_FAILED,
           "NOT ACCEPTED: case 1: wrong; 2 of 3 cases computed correctly, 2 results VALID" },
         { "ps", true, STATUS_FAILED,
-          "FAILED, as --strict asks: case 1: too large; 1 of 2 cases computed correctly, 1 result VALID, 1 SKIPPED (case 1)" },
+          "FAILED, as --strict asks: case 1: too large; 1 of 2 cases computed correctly, 1 result VALID, 1 SKIPPED "
+          "(case 1)" },
         { "pn", true, STATUS_FAILED,
           "FAILED, as --strict asks: case 1: unsteady; 2 of 2 cases computed correctly, 1 result VALID" },
         { "pis", true, STATUS_STOPPED,
           "INTERRUPTED: case 1: SIGTERM; 1 of 3 cases computed correctly, 1 result VALID, 1 SKIPPED (case 1)" },
         { "nis", true, STATUS_FAILED,
-          "FAILED, as --strict asks: case 1: unsteady; 1 of 3 cases computed correctly, 0 results VALID, 1 SKIPPED (case 1)" },
+          "FAILED, as --strict asks: case 1: unsteady; 1 of 3 cases computed correctly, 0 results VALID, 1 SKIPPED "
+          "(case 1)" },
     };
     char line[ACCEPT_LINE];
     bench_case c = expecting("");

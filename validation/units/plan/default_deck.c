@@ -8,7 +8,7 @@
 #include "units/tests.h"
 
 static const char *const machines[] = { "host", "H100", "B200", "GB200", "L40S" };
-enum { MACHINES = 5, CASES = 14, FEW = 64, FEW_GPUS = 9 };
+enum { MACHINES = 5, CASES = 14, FEW = 64, FEW_GPUS = 9, ROW = 256 };
 static const int more[] = { 72, 96, 128, 256, 500, 512, 1000, 1024, 2048, 16384 },
                  few_gpus[FEW_GPUS] = { 1, 2, 4, 8, 63, 64, 500, 512, 16384 };
 enum { COUNTS = FEW + sizeof more / sizeof *more, TEXT = 128 };
@@ -36,12 +36,12 @@ static deck deck_at(const char *name, int ranks)
 }
 
 /* Writes a case without its number of ranks: size, layers, degrees, sequences of a data rank. */
-static void describe(const char *name, const bench_case *c, char text[TEXT])
+static void describe(const char *name, const bench_case *c, const char *precision, char text[TEXT])
 {
     const int *n = c->layout.degree;
-    snprintf(text, TEXT, "%-5s %-14s %-4s %-5s %3lld  T%d P%d C%d E%d S%d V%d  batch %lld%s", name, c->workload,
-             precision_name(c->precision), size_name(c->size), (long long)c->model.layers, n[AXIS_TENSOR],
-             n[AXIS_PIPELINE], n[AXIS_CONTEXT], c->layout.expert, n[AXIS_SHARD], c->layout.chunks_per_stage,
+    snprintf(text, TEXT, "%s %s %s %s %lld T%d P%d C%d E%d S%d V%d B%lld%s:", name, c->workload, precision,
+             size_name(c->size), (long long)c->model.layers, n[AXIS_TENSOR], n[AXIS_PIPELINE], n[AXIS_CONTEXT],
+             c->layout.expert, n[AXIS_SHARD], c->layout.chunks_per_stage,
              (long long)(c->global_batch / n[AXIS_DATA] / n[AXIS_SHARD]), c->skipped[0] ? " SKIPPED" : "");
 }
 
@@ -54,42 +54,65 @@ static int unused_data(const bench_case *c)
 
 /* ---- the table: DESCRIPTION : COUNT... ; a count is N, FIRST-LAST+STEP, or N:UNUSED ---- */
 
-static void write_counts(const int *count, const int *unused, int n)
+/* Appends to the text. Counts with unused data ranks are in no range. */
+static void list_counts(const int *count, const int *unused, int n, char *text)
 {
     for (int i = 0, last; i < n; i = last + 1) {
         int step = i + 1 < n ? count[i + 1] - count[i] : 0;
-        last = i;
-        while (last + 1 < n && !unused[last] && !unused[last + 1] && count[last + 1] - count[last] == step) last++;
+        for (last = i; last + 1 < n && !unused[last] && !unused[last + 1] && count[last + 1] - count[last] == step;)
+            last++;
         if (last < i + 2) last = i;
-        if (unused[i]) printf(" %d:%d", count[i], unused[i]);
-        else if (last == i) printf(" %d", count[i]);
-        else printf(" %d-%d+%d", count[i], count[last], step);
+        text += unused[i]   ? sprintf(text, " %d:%d", count[i], unused[i])
+                : last == i ? sprintf(text, " %d", count[i])
+                            : sprintf(text, " %d-%d+%d", count[i], count[last], step);
     }
-    printf("\n");
 }
 
+/* Writes the rows of one workload and precision into `rows`, in the order of their first count. Returns their number.
+ */
+static int rows_of(char text[COUNTS][TEXT], const int unused[COUNTS], char rows[COUNTS][ROW])
+{
+    int number = 0;
+    for (int i = 0; i < (int)COUNTS; i++) {
+        int count[COUNTS], left[COUNTS], n = 0;
+        for (int j = 0; j < (int)COUNTS; j++)
+            if (strcmp(text[i], text[j]) == 0) count[n] = count_at(j), left[n++] = unused[j];
+        if (count[0] != count_at(i)) continue;
+        list_counts(count, left, n, rows[number] + sprintf(rows[number], "%s", text[i]));
+        number++;
+    }
+    return number;
+}
+
+/* Prints "both" in rows that BF16 and FP8 have alike. */
 static void write_machine(const char *name)
 {
-    static char text[CASES][COUNTS][TEXT];
+    static char text[CASES][2][COUNTS][TEXT], rows[2][COUNTS][ROW], both[2][COUNTS][ROW];
     static int unused[CASES][COUNTS];
     for (int i = 0; i < (int)COUNTS; i++) {
         deck d = deck_at(name, count_at(i));
-        for (int k = 0; k < CASES; k++) describe(name, &d.item[k], text[k][i]), unused[k][i] = unused_data(&d.item[k]);
+        for (int k = 0; k < CASES; k++) {
+            const bench_case *c = &d.item[k];
+            describe(name, c, precision_name(c->precision), text[k][0][i]);
+            describe(name, c, "both", text[k][1][i]);
+            unused[k][i] = unused_data(c);
+        }
         deck_free(&d);
     }
-    for (int k = 0; k < CASES; k++)
-        for (int i = 0; i < (int)COUNTS; i++) {
-            int count[COUNTS], left[COUNTS], n = 0;
-            bool written = false;
-            for (int j = 0; j < (int)COUNTS; j++) {
-                if (strcmp(text[k][i], text[k][j])) continue;
-                written |= j < i;
-                count[n] = count_at(j), left[n++] = unused[k][j];
-            }
-            if (written) continue;
-            printf("%s :", text[k][i]);
-            write_counts(count, left, n);
+    for (int k = 0; k < CASES; k += 2) {
+        int n[2];
+        for (int p = 0; p < 2; p++) {
+            n[p] = rows_of(text[k + p][0], unused[k + p], rows[p]);
+            rows_of(text[k + p][1], unused[k + p], both[p]);
         }
+        for (int p = 0; p < 2; p++)
+            for (int i = 0; i < n[p]; i++) {
+                int twin = 0;
+                while (twin < n[1 - p] && strcmp(both[p][i], both[1 - p][twin])) twin++;
+                if (twin == n[1 - p]) printf("%s\n", rows[p][i]);
+                else if (p == 0) printf("%s\n", both[p][i]);
+            }
+    }
 }
 
 /* Returns whether a list of counts has this one. */
@@ -105,19 +128,21 @@ static bool has_count(const char *list, int wanted, int *unused)
     return false;
 }
 
-/* Compares a case with the only row of its description that has its number of ranks. */
+/* Compares a case with the row of its description that has its number of ranks. */
 static void compare(FILE *table, const char *name, const bench_case *c)
 {
-    char text[TEXT], line[2048];
+    char text[2][TEXT], line[ROW];
     int unused = -1;
-    describe(name, c, text);
+    describe(name, c, precision_name(c->precision), text[0]);
+    describe(name, c, "both", text[1]);
     rewind(table);
     while (unused < 0 && fgets(line, sizeof line, table))
-        if (strncmp(line, text, strlen(text)) == 0 && strncmp(line + strlen(text), " :", 2) == 0 &&
-            !has_count(line + strlen(text) + 2, c->world_ranks, &unused))
-            unused = -1;
+        for (int i = 0; i < 2 && unused < 0; i++) {
+            size_t length = strlen(text[i]);
+            if (strncmp(line, text[i], length) || !has_count(line + length, c->world_ranks, &unused)) unused = -1;
+        }
     if (unused != unused_data(c))
-        fail_msg("%d ranks: %s, %d data ranks unused: the table has another row", c->world_ranks, text, unused_data(c));
+        fail_msg("%d ranks: %s, %d data ranks unused: not in the table", c->world_ranks, text[0], unused_data(c));
 }
 
 static bool is_asked(int m, int ranks)

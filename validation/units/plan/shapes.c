@@ -314,7 +314,7 @@ static row rows[] = {
     { "copies on 500", "copies = all\n[llama3.1-70b]\n", 500, true, 4, 4, 2, 2, 1, 5, 64, 80, 128, 64, true, NONE },
     { "copies on 63", "copies = all\n[llama3.1-8b]\nsize = small\ndata = 32\n", 63, true, 1, 1, 1, 32, 1, 1, 32, 8, 64,
       2, false, NONE },
-    { "7 copies", "copies = 7\n[llama3.1-8b]\nsize = small\n", 500, true, 1, 1, 1, 64, 1, 1, 64, 8, 128, 2, false,
+    { "7 copies", "copies = 7\n[llama3.1-8b]\nsize = small\ncontext = 1\n", 500, true, 1, 1, 1, 64, 1, 1, 64, 8, 128, 2, false,
       NONE },
     { "copies of experts", "copies = all\n[grok1-314b]\nsize = small\ntensor = 2\nexpert = 8\n", 50, true, 2, 1, 1, 8,
       1, 1, 16, 4, 16, 2, false, NONE },
