@@ -30,6 +30,14 @@ static void say_copies(const bench_case *c)
     say("; step lines are copy 0's\n");
 }
 
+/* With copies, the line Copies names the ranks that stay idle. */
+static void say_idle(const bench_case *c)
+{
+    if (c->world_ranks > c->ranks && c->layout.copies == 1)
+        say("Idle       %d of %d ranks: no further data rank fits, with a batch and experts that divide\n",
+            c->world_ranks - c->ranks, c->world_ranks);
+}
+
 static void say_fault(const bench_case *c)
 {
     if (c->fault.kind == FAULT_NONE) return;
@@ -47,6 +55,7 @@ void say_case(const bench_case *c)
     say("\n");
     say_model(&c->model);
     say_layout(c);
+    say_idle(c);
     say_copies(c);
     say_fault(c);
     if (placement_complaint(&p, &c->layout, complaint)) say("Warning    %s\n", complaint);

@@ -24,12 +24,13 @@ static int64_t recipe_batch(const case_draft *d)
     return ranks < d->workload->batch_fixed_below ? row->global_batch : row->global_batch * ranks / row->gpus;
 }
 
-/* A proxy's data rank trains at least eight sequences. */
+/* A data rank trains at least two microbatches, in a proxy at least eight sequences; a multiple of the stages. */
 static int64_t default_batch(const case_draft *d)
 {
-    int64_t pipeline = d->c.layout.degree[AXIS_PIPELINE], least = d->proxy_layers ? 8 / d->c.microbatch : 2;
+    int64_t stages = d->c.layout.degree[AXIS_PIPELINE], micro = d->c.microbatch,
+            least = d->proxy_layers ? (8 + micro - 1) / micro : 2;
     if (uses_recipe_batch(d)) return recipe_batch(d);
-    return microbatch_sequences(&d->c) * (pipeline > least ? pipeline : least > 1 ? least : 1);
+    return microbatch_sequences(&d->c) * ((least + stages - 1) / stages * stages);
 }
 
 static int64_t default_microbatch(const case_draft *d) { return d->c.size == SIZE_FULL ? draft_row(d)->microbatch : 1; }

@@ -159,13 +159,14 @@ __attribute__((format(printf, 3, 4))) static void refuse_batch(const case_draft 
 static void validate_schedule(const case_draft *d)
 {
     static const key_id keys[] = { KEY_SCHEDULE, KEY_CHUNKS_PER_STAGE, KEY_PIPELINE, KEYS },
+                        batch[] = { KEY_GLOBAL_BATCH, KEY_MICROBATCH, KEY_SCHEDULE, KEY_PIPELINE, KEYS },
                         chunks[] = { KEY_CHUNKS_PER_STAGE, KEYS };
     bool interleaved = d->c.schedule == SCHEDULE_INTERLEAVED;
     if (interleaved && value(d, KEY_PIPELINE) == 1) draft_refuse(d, keys, "interleaved needs pipeline > 1");
     if (!interleaved && value(d, KEY_CHUNKS_PER_STAGE) > 1)
         draft_refuse(d, chunks, "%lld needs schedule = interleaved", value(d, KEY_CHUNKS_PER_STAGE));
     if (interleaved && d->c.microbatches % value(d, KEY_PIPELINE) != 0)
-        refuse_batch(d, keys, "interleaved needs microbatches (here %lld) divisible by pipeline %lld",
+        refuse_batch(d, batch, "interleaved needs microbatches (here %lld) divisible by pipeline %lld",
                      (long long)d->c.microbatches, value(d, KEY_PIPELINE));
 }
 

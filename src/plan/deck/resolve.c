@@ -61,6 +61,16 @@ static bool is_always_wrong(const case_draft *d, int64_t layers)
     return always.count > 0;
 }
 
+/* Writes the first mistake: "line 3: global_batch 12 is not ...". The key's name comes first, once. */
+static void write_skipped(char skipped[REASON_LENGTH], const mistakes *here, bool of_key)
+{
+    const deck_message *first = &here->message[0];
+    const char *key = first->line + first->key, *sentence = first->line + first->sentence;
+    bool named = strncmp(key, sentence, (size_t)(first->sentence - first->key - 2)) == 0;
+    if (!of_key) snprintf(skipped, REASON_LENGTH, "%.*s", REASON_LENGTH - 1, sentence);
+    else snprintf(skipped, REASON_LENGTH, "line %d: %.200s", here->line[0], named ? sentence : key);
+}
+
 /* Sorts the mistakes of a laid-out case: they refuse the deck, or the ranks at hand cannot meet them and the case is
  * skipped. */
 static void sort_mistakes(case_draft *d, const case_draft *laid_out, const mistakes *here)
@@ -69,9 +79,8 @@ static void sort_mistakes(case_draft *d, const case_draft *laid_out, const mista
         mistakes_add(d->wrong, here);
         return;
     }
-    const deck_message *first = &here->message[0];
     d->is_unmet = here->line[0] != d->c.line;
-    snprintf(d->c.skipped, REASON_LENGTH, "%.*s", REASON_LENGTH - 1, first->line + (d->is_unmet ? 0 : first->sentence));
+    write_skipped(d->c.skipped, here, d->is_unmet);
     if (d->is_unmet) mistakes_add(d->unmet, here);
 }
 

@@ -34,6 +34,7 @@ void mistake(mistakes *m, int line, const char *key, const char *format, ...)
     int start = snprintf(message.line, sizeof message.line, "%s:%d: %s: ", m->deck, line, key);
     if (start < 0 || (size_t)start >= sizeof message.line) start = 0;
     message.sentence = start;
+    message.key = start ? start - (int)strlen(key) - 2 : 0;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(message.line + start, sizeof message.line - (size_t)start, format, arguments);

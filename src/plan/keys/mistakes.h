@@ -25,8 +25,8 @@ typedef struct {
 
 enum { DECK_MESSAGES = 50 };
 typedef struct {
-    char line[1536]; /* "DECK:LINE: key: sentence" */
-    int sentence;    /* its place in the line */
+    char line[1536];   /* "DECK:LINE: key: sentence" */
+    int key, sentence; /* their places in the line */
 } deck_message;
 
 typedef struct {

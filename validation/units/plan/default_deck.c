@@ -84,6 +84,22 @@ static int rows_of(char text[COUNTS][TEXT], const int unused[COUNTS], char rows[
     return number;
 }
 
+/* Prints a row in lines of at most 118 columns, each with the description. */
+static void print_row(const char *row)
+{
+    int described = (int)strcspn(row, ":") + 1, column = 119;
+    for (const char *at = row + described; *at == ' ';) {
+        int length = 1 + (int)strcspn(at + 1, " ");
+        if (column + length > 118) {
+            printf("%s%.*s", at == row + described ? "" : "\n", described, row);
+            column = described;
+        }
+        column += printf("%.*s", length, at);
+        at += length;
+    }
+    printf("\n");
+}
+
 /* Prints "both" in rows that BF16 and FP8 have alike. */
 static void write_machine(const char *name)
 {
@@ -109,8 +125,8 @@ static void write_machine(const char *name)
             for (int i = 0; i < n[p]; i++) {
                 int twin = 0;
                 while (twin < n[1 - p] && strcmp(both[p][i], both[1 - p][twin])) twin++;
-                if (twin == n[1 - p]) printf("%s\n", rows[p][i]);
-                else if (p == 0) printf("%s\n", both[p][i]);
+                if (twin == n[1 - p]) print_row(rows[p][i]);
+                else if (p == 0) print_row(both[p][i]);
             }
     }
 }
