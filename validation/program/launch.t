@@ -266,6 +266,8 @@ def check_own_decks(tap):
                 ("tensor = 8\nlayers = 4\nsize = check\nglobal_batch = 65536\nprecision = fp32 bf16 fp8\nseed = 1 2\n"
                  "[llama3.1-8b]\n",
                  {}, "6 of 6 cases are too long for a dry run: it is unknown whether they fit"),
+                ("copies = 3\ntensor = 2\nglobal_batch = 12\n[llama3.1-8b]\n",
+                 {"JOB_TOTAL_GPUS": "24", "GPUS_PER_NODE": "6"}, "idle (6 now), ask for JOB_TOTAL_GPUS=18\n"),
                 ("tensor = 8\n[llama3.1-8b]\n", {"STEPS": "9", "DTYPE": "fp8"}, "variables are ignored: DTYPE STEPS")):
             deck = os.path.join(folder, "own.dat")
             with open(deck, "w", encoding="utf-8") as f:

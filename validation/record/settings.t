@@ -3,6 +3,7 @@
 setting is named. Also, the table of fields and rules is what the program prints. TAP."""
 
 import os
+from types import SimpleNamespace
 
 import runs
 from program import alone
@@ -73,6 +74,11 @@ def main():
     for program in ("/nowhere/xgsw", "/bin/echo"):
         code, told = runs.call(VALIDATE, "--deck-with", program, place.file("gsw.h5"))
         tap.ok(code == 2 and told.startswith(f"validate.py: --deck-with {program}: "), f"{program} is of no use", told)
+    for least, size in ((8.5e10, "full"), (3e10, "small")):
+        auto = SimpleNamespace(deck=b"of the device\ntext\n[llama3.1-70b]\n", cases=[], provenance={
+            "hosts": ["a"] * 2, "nodes": [0] * 2, "device_name": ["NVIDIA H100"] * 2, "device_memory": [8.5e10, least]})
+        found = kept(runs.XGSW, auto, False)
+        tap.ok(found[0] and found[0][1]["size"] == size, f"size auto on GPUs of {least} bytes is {size}", found)
     place.close()
     tap.done()
 

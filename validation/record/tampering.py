@@ -117,6 +117,7 @@ provenance/device_identity[2] = "GPU-0"; provenance/device_clock_limit[2] = 0 | 
 deck = b"another deck" | SHA-256
 provenance/deck_sha256 = "0" * 64 | SHA-256
 provenance/debug = True | debug build
+provenance/command_line = "./xgsw --json a other.dat" | name the deck
 3: del | number of cases
 5: del | skipped
 results/recipe_mfu del | recipe_mfu

@@ -291,6 +291,8 @@ def main():
                 "faster than the reference's 12.27 s on H100", "reference's 5.4 s on H100",
                 "reference's 9.33 s on H100", "not comparable: backend host", "not comparable: NOT VALID: check off"],
                sample)
+        expect("a run without a deck reads gsw.dat", 0, ["7 cases"], spoil(
+            folder, sample, "default", lambda file: file["provenance"].attrs.modify("command_line", "xgsw --json a")))
         for device, status, words in (("B200", 0, "7 cases"), ("GH200 144G HBM3e", 0, "7 cases"),
                                       ("H20", 1, "model_mfu is above 1: faster than the device can compute")):
             expect(f"a record of {device}, whose peaks are known", status, [words],

@@ -14,9 +14,18 @@ def read():
         return list(csv.DictReader(file))
 
 
-def peaks(name):
-    """Returns the dense peaks of BF16 and FP8 in flop/s of the first row that the device's name begins with, as a whole
-    word after NVIDIA, where a blank equals a hyphen. NaN if unknown, and of a part of a GPU."""
+def row_of(name):
+    """Returns the first row that the device's name begins with, as a whole word after NVIDIA, where a blank equals a
+    hyphen. Empty if unknown, and of a part of a GPU."""
     words = name.removeprefix("NVIDIA ").replace(" ", "-").lower() + "-"
-    row = {} if " MIG " in name else next((row for row in read() if words.startswith(row["device"].lower() + "-")), {})
-    return [float(row.get(key) or math.nan) * 1e12 for key in ("bf16_tflops", "fp8_tflops")]
+    return {} if " MIG " in name else next((row for row in read() if words.startswith(row["device"].lower() + "-")), {})
+
+
+def peaks(name):
+    """Returns the dense peaks of BF16 and FP8 in flop/s; NaN if unknown."""
+    return [float(row_of(name).get(key) or math.nan) * 1e12 for key in ("bf16_tflops", "fp8_tflops")]
+
+
+def memory(name, bytes_):
+    """Returns what a run takes for the memory of its devices: the least of their bytes, and at most the row's."""
+    return min(*map(float, bytes_), float(row_of(name).get("memory_gib", math.inf)) * (1 << 30))

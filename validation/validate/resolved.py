@@ -6,7 +6,9 @@ import os
 import re
 import subprocess
 import tempfile
+from decimal import Decimal
 
+from validate import devices
 from validate.reference import is_named
 
 GIVEN = "the deck says so"                              # backend_reason of a case whose backend the deck sets
@@ -29,6 +31,13 @@ def known_device(program, record):
     return ["--device", *found[:1]] if found else []
 
 
+def device_memory(p):
+    """Returns --device-memory GB, as the run had it: 10^9 bytes, without rounding."""
+    if not len(p["device_memory"]):
+        return []
+    return ["--device-memory", f"{Decimal(devices.memory(p['device_name'][0], p['device_memory'])).scaleb(-9):f}"]
+
+
 def resolve(program, record, on_host):
     """Returns all cases of the deck by number, with one entry for each repeat, and the program's message if it refuses
     the deck. on_host: whether backend = auto takes the host."""
@@ -39,7 +48,7 @@ def resolve(program, record, on_host):
         command = [program, "--dry-run", path, "--ranks", str(len(record.provenance["hosts"])), "--json", "-",
                    "--node-ranks", str(list(record.provenance["nodes"]).count(record.provenance["nodes"][0]))]
         try:
-            command += known_device(program, record)
+            command += known_device(program, record) + device_memory(record.provenance)
             run = output_of(command + ["--on-host"] * on_host)
             lines = [json.loads(line) for line in run.stdout.splitlines()]
             # The forecast of a dry run follows the keys.

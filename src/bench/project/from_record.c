@@ -8,6 +8,7 @@
 #include "bench/record/reader.h"
 #include "plan/deck/deck.h"
 #include "train/measure.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -136,13 +137,15 @@ static void append_sheet_times(machine_sheet *s, listed_times operations, listed
 
 static bool add_deck(machine_sheet *s, reader *r, const char *path, char *why, size_t length)
 {
-    int64_t ranks;
+    int64_t ranks, devices = 0;
     char *text = reader_first_text(r, "/provenance/deck"), *device = reader_first_text(r, "/provenance/device_name");
     int64_t *node = reader_integers(r, "/provenance/nodes", &ranks);
+    double *memory = reader_reals(r, "/provenance/device_memory", &devices);
     deck_source source = { .name = path, .text = text, .length = text ? strlen(text) : 0, .ranks = (int)ranks };
     for (int64_t i = 0; node && i < ranks; i++) source.node_ranks += node[i] == node[0];
     source.dry_run = true, source.device = device ? device : PAPER_DEVICE;
     source.device_bytes = device_bytes(source.device), source.rank_bytes = paper_rank_bytes;
+    for (int64_t i = 0; memory && i < devices; i++) source.device_bytes = fmin(source.device_bytes, memory[i]);
     if (!device) source.cuda_missing = "the record is of a host";
     deck d = text && node ? deck_read(&source) : (deck){ .messages = 1 };
     bool fits = !d.messages && s->host == !device && (s->host || device_find(device) == s->device), known = fits;
@@ -154,6 +157,7 @@ static bool add_deck(machine_sheet *s, reader *r, const char *path, char *why, s
     free(text);
     free(device);
     free(node);
+    free(memory);
     return known;
 }
 

@@ -126,7 +126,7 @@ static void save_between(timed_steps *x, int64_t *read)
 static void begin_timed_steps(timed_steps *x)
 {
     machine *m = x->trainer->machine;
-    tally_begin(machine_tally(m));
+    tally_begin(machine_tally(m), x->r->given->warmup); /* FP8 copies of weights may follow the optimizer's end */
     sampler_begin(x->sampler);
     x->window = x->previous_end;
     x->soak_ends = soak_begin(x->r);

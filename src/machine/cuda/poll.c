@@ -82,7 +82,8 @@ static void complete(cuda_executor *e, int queue, const entry *x)
     bool transfers = op_is_transfer(x->kind);
     history_complete(e->history, &(span){ x->kind, queue, x->origin, begin, end, transfers ? x->axis : NULL,
                                           (uint64_t)x->watched.number });
-    if (overlaps(e, queue, x) && !transfers) e->history->tally->concurrent_seconds += end - begin;
+    if (overlaps(e, queue, x) && !transfers && tally_counts(e->history->tally, x->origin.step))
+        e->history->tally->concurrent_seconds += end - begin;
 }
 
 /* Polls every queue once. Returns whether any operation was completed. */

@@ -61,7 +61,8 @@ void history_run_delay(history *h, int64_t step, double seconds)
 void history_complete(history *h, const span *s)
 {
     *end_of(h, s->queue, ++h->completed[s->queue]) = s->end;
-    tally_seconds(h->tally, s->kind, s->axis, s->origin.phase, s->end - s->begin);
+    if (tally_counts(h->tally, s->origin.step))
+        tally_seconds(h->tally, s->kind, s->axis, s->origin.phase, s->end - s->begin);
     add_to_step(h, s);
     if (h->spans) h->spans[h->span_count++ % h->span_capacity] = *s;
     activity e = op_activity(s->kind, &s->origin);

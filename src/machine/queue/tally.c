@@ -8,14 +8,17 @@
 
 void tally_clear(tally *t) { memset(t, 0, sizeof *t); }
 
-void tally_begin(tally *t)
+void tally_begin(tally *t, int64_t first_step)
 {
     const tally before = *t;
     tally_clear(t);
+    t->first_step = first_step;
     t->axes = before.axes;
     for (int a = 0; a < t->axes; a++)
         t->axis[a] = (tally_axis){ .axis = before.axis[a].axis, .first = before.axis[a].first };
 }
+
+bool tally_counts(const tally *t, int64_t step) { return step < 0 || step >= t->first_step; }
 
 int tally_axis_of(tally *t, const char *axis)
 {

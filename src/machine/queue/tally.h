@@ -31,6 +31,7 @@ typedef struct {
     tally_axis axis[TALLY_AXES];
     tally_transfer transfer[TALLY_TRANSFERS];
     int axes, transfers;
+    int64_t first_step;        /* operations of earlier steps that complete late do not count; see tally_counts */
     size_t sum_bytes;          /* of tally_sum_bytes, including sums that a fault drops */
     double concurrent_seconds; /* part of phase_seconds: outside the compute queue of a GPU */
     double idle_seconds;       /* neither computing nor exposed (set by bench/facts/facts.c) */
@@ -46,8 +47,10 @@ typedef struct {
 } tally_step;
 
 void tally_clear(tally *t);
-/* Sets all to zero, but keeps the indices of axes, which tally_step uses, too. */
-void tally_begin(tally *t);
+/* Sets all to zero, but keeps the indices of axes, which tally_step uses, too. Counts from that step on. */
+void tally_begin(tally *t, int64_t first_step);
+/* Returns whether seconds of an operation of this step (-1: of none) count. */
+bool tally_counts(const tally *t, int64_t step);
 void tally_submit(tally *t, const op *o);
 /* Returns the bytes that copies of operand and result of a sum over ranks need; 0 for other operations. */
 size_t tally_sum_bytes(const op *o);
