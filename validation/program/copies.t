@@ -43,7 +43,7 @@ def same(case, alone):
 
 
 with (Place(DECK.format(STEPS, "copies = all\n")) as two, Place(DECK.format(STEPS, "")) as one,
-      Place(DECK.format(4, "copies = 2\nfault = drop all_reduce 1 3\n")) as third):
+      Place(DECK.format(4, "copies = 2\nfault = scale all_gather 1 3\n")) as third):
     case, said = run(two, 5, stopped=3)
     alone, said_alone = run(one, 2)
     tap.ok(same(case, alone), "each of two copies equals the case on 2 ranks bit by bit", said + said_alone)
@@ -57,6 +57,7 @@ with (Place(DECK.format(STEPS, "copies = all\n")) as two, Place(DECK.format(STEP
     copies.check(case, findings)
     tap.ok("copies [1] differ" in " ".join(findings.sentences), "the validator finds a copy that differs", said)
     faulty, said = run(third, 4)
-    tap.ok("FAILED     copy 1: check: residual" in said and "copies" in faulty["results/fail_rules"],
+    tap.ok("FAILED     copy 1: check: residual" in said and "FAILED     copy 1: replay: all_gather" in said
+           and "copy 0:" not in said and "copies" in faulty["results/fail_rules"],
            "a fault on a rank of a copy: it FAILED, and is named", said)
 tap.done()
