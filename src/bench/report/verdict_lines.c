@@ -53,9 +53,11 @@ void say_merit(const case_result *r)
     const char *unit = c->backend == BACKEND_CUDA ? "GPU" : "rank";
     double rate = r->figures.tokens_per_second;
     if (r->ruling.verdict != VERDICT_PASSED || c->repeat < c->repeats) return;
-    if (s->count > 1) rate = (double)r->figures.tokens_per_step / s->median;
-    say("FOM %s%s %s %d %s%s: %.1f tokens/s", c->workload, c->proxy ? c->model_name + strlen(c->workload) + 1 : "",
-        precision_name(c->precision), c->layout.ranks, unit, plural(c->layout.ranks), rate);
+    if (s->count > 1) rate = (double)(c->layout.copies * r->figures.tokens_per_step) / s->median;
+    say("FOM %s%s %s %d %s%s", c->workload, c->proxy ? c->model_name + strlen(c->workload) + 1 : "",
+        precision_name(c->precision), c->ranks, unit, plural(c->ranks));
+    if (c->layout.copies > 1) say(" in %d copies", c->layout.copies);
+    say(": %.1f tokens/s", rate);
     if (s->count > 1) say(", median of %d repeats", s->count);
     say("%s\n", r->ruling.valid ? "" : ", NOT VALID");
 }
