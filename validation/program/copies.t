@@ -50,7 +50,7 @@ with (Place(DECK.format(STEPS, "copies = all\nrepeats = 2\n")) as two, Place(DEC
     alone, said_alone = run(one, 2)
     tap.ok(same(case, alone), "each of two copies equals the case on 2 ranks bit by bit", said + said_alone)
     apart = case["results/mean_seconds"] - case["copies/mean_seconds"][0]
-    tap.ok("the slowest of 2 is copy 1 (ranks 2 to 3, on " in said and apart > 0.5 * STOP / STEPS,
+    tap.ok("Slowest    copy 1 (ranks 2 to 3, on " in said and apart > 0.5 * STOP / STEPS,
            "the copy with a stopped rank is named, and its mean is the case's", said)
     status, found = call(script("validate"), two.file("gsw.h5"))
     merit = 2 * case["results/tokens_per_step"] / case["results/repeated_median_seconds"]

@@ -83,10 +83,12 @@ static void say_number(const char *format, int width, double x)
 /* Prints what has no space in the line above, which has at most 110 columns. */
 static void print_remarks(const summary_row *row, const table_form *f)
 {
+    enum { REMARKS_COLUMNS = 110 - 8 };
     char text[LAYOUT_TEXT];
     const char *layout = f->layout ? layout_text(&row->given->layout, text) : "";
+    const char *between = strlen(layout) + strlen(row->reason) > REMARKS_COLUMNS ? ";\n      " : "; ";
     if (layout[0] || row->reason[0])
-        say("      %s%s%s\n", layout, layout[0] && row->reason[0] ? "; " : "", row->reason);
+        say("      %s%s%s\n", layout, layout[0] && row->reason[0] ? between : "", row->reason);
 }
 
 static void print_row(const deck *d, const summary_row *row, const table_form *f)

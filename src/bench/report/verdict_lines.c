@@ -15,7 +15,8 @@ static void say_acceptance(const case_result *r)
     char expected[EXPECTED_TEXT];
     if (r->ruling.acceptance == ACCEPTANCE_NONE) return;
     say("Expected   %s: %s%s%s\n", accept_text(r->given, r->figures.device, expected),
-        acceptance_words[r->ruling.acceptance], r->ruling.not_accepted[0] ? ": " : "", r->ruling.not_accepted);
+        acceptance_words[r->ruling.acceptance], r->ruling.not_accepted[0] ? ":\n           " : "",
+        r->ruling.not_accepted);
 }
 
 static void say_reasons(const case_result *r)
