@@ -25,7 +25,7 @@ def is_rank(pid, rank):
 
 
 def run(place, ranks, stopped=None):
-    """Returns the last case of the record and the output. Stops a rank for a while after some steps."""
+    """Returns the cases of the record and the output. Stops a rank for a while after some steps."""
     running = place.start(ranks)
     if stopped:
         place.wait_for("global_step:  9 ", running)
@@ -34,7 +34,7 @@ def run(place, ranks, stopped=None):
         time.sleep(STOP)
         os.kill(pid, signal.SIGCONT)
     running.wait()
-    return read_record(place.file("gsw.h5")).cases[-1], place.text("out") + place.text("err")
+    return read_record(place.file("gsw.h5")).cases, place.text("out") + place.text("err")
 
 
 def same(case, alone):
@@ -46,14 +46,14 @@ def same(case, alone):
 
 with (Place(DECK.format(STEPS, "copies = all\nrepeats = 2\n")) as two, Place(DECK.format(STEPS, "")) as one,
       Place(DECK.format(4, "copies = 2\nfault = scale all_gather 1 3\n")) as third):
-    case, said = run(two, 5, stopped=3)
-    alone, said_alone = run(one, 2)
-    tap.ok(same(case, alone), "each of two copies equals the case on 2 ranks bit by bit", said + said_alone)
+    (case, last), said = run(two, 5, stopped=3)
+    (by_itself,), said_alone = run(one, 2)
+    tap.ok(same(case, by_itself), "each of two copies equals the case on 2 ranks bit by bit", said + said_alone)
     apart = case["results/mean_seconds"] - case["copies/mean_seconds"][0]
     tap.ok("Slowest    copy 1 (ranks 2 to 3, on " in said and apart > 0.5 * STOP / STEPS,
            "the copy with a stopped rank is named, and its mean is the case's", said)
     status, found = call(script("validate"), two.file("gsw.h5"))
-    merit = 2 * case["results/tokens_per_step"] / case["results/repeated_median_seconds"]
+    merit = 2 * last["results/tokens_per_step"] / last["results/repeated_median_seconds"]
     tap.ok(f"\nFOM llama3.1-8b check fp32 4 ranks in 2 copies: {merit:.1f} tokens/s, median of 2 repeats" in said,
            "FOM is the speed of both copies, by the median of the repeats", said)
     tap.ok(status == 0 and "ranks from 4 on stay idle" in said, "the validator agrees, and one rank is idle", found)
@@ -61,7 +61,7 @@ with (Place(DECK.format(STEPS, "copies = all\nrepeats = 2\n")) as two, Place(DEC
     findings = Findings()
     copies.check(case, findings)
     tap.ok("copies [1] differ" in " ".join(findings.sentences), "the validator finds a copy that differs", said)
-    faulty, said = run(third, 4)
+    (faulty,), said = run(third, 4)
     tap.ok("FAILED     copy 1: check: residual" in said and "FAILED     copy 1: replay: all_gather" in said
            and "copy 0:" not in said and "copies" in faulty["results/fail_rules"],
            "a fault on a rank of a copy: it FAILED, and is named", said)

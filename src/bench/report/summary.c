@@ -80,15 +80,19 @@ static void say_number(const char *format, int width, double x)
     say(" %*s", width, isnan(x) ? "n/a" : text);
 }
 
-/* Prints what has no space in the line above, which has at most 110 columns. */
+/* Prints what has no space in the line above, which has at most 110 columns; as many words of it as this line has
+ * space for. */
 static void print_remarks(const summary_row *row, const table_form *f)
 {
-    enum { REMARKS_COLUMNS = 110 - 8 };
-    char text[LAYOUT_TEXT];
+    enum { COLUMNS = 110 - 6 };
+    char text[LAYOUT_TEXT], remarks[LAYOUT_TEXT + sizeof row->reason];
     const char *layout = f->layout ? layout_text(&row->given->layout, text) : "";
-    const char *between = strlen(layout) + strlen(row->reason) > REMARKS_COLUMNS ? ";\n      " : "; ";
-    if (layout[0] || row->reason[0])
-        say("      %s%s%s\n", layout, layout[0] && row->reason[0] ? between : "", row->reason);
+    int used =
+        snprintf(remarks, sizeof remarks, "%s%s%s", layout, layout[0] && row->reason[0] ? "; " : "", row->reason);
+    bool cut = used > COLUMNS;
+    if (cut) used = COLUMNS - 4;
+    while (cut && used > 0 && remarks[used] != ' ') used--;
+    if (used) say("      %.*s%s\n", used, remarks, cut ? " ..." : "");
 }
 
 static void print_row(const deck *d, const summary_row *row, const table_form *f)
