@@ -37,18 +37,18 @@ def run(place, ranks, stopped=None):
     return read_record(place.file("gsw.h5")).cases, place.text("out") + place.text("err")
 
 
-def same(case, alone):
-    lists = all((case["copies/" + name] == alone["steps/" + name][:, None]).all()
+def same(case, single):
+    lists = all((case["copies/" + name] == single["steps/" + name][:, None]).all()
                 for name in ("losses", "gradient_norms"))
-    return lists and {*case["copies/weights_digest"]} == {alone["results/weights_digest"]} and all(
-        case["check_model/" + name] == alone["check_model/" + name] for name in ("residual", "digest"))
+    return lists and {*case["copies/weights_digest"]} == {single["results/weights_digest"]} and all(
+        case["check_model/" + name] == single["check_model/" + name] for name in ("residual", "digest"))
 
 
 with (Place(DECK.format(STEPS, "copies = all\nrepeats = 2\n")) as two, Place(DECK.format(STEPS, "")) as one,
       Place(DECK.format(4, "copies = 2\nfault = scale all_gather 1 3\n")) as third):
     (case, last), said = run(two, 5, stopped=3)
-    (by_itself,), said_alone = run(one, 2)
-    tap.ok(same(case, by_itself), "each of two copies equals the case on 2 ranks bit by bit", said + said_alone)
+    (single,), said_alone = run(one, 2)
+    tap.ok(same(case, single), "each of two copies equals the case on 2 ranks bit by bit", said + said_alone)
     apart = case["results/mean_seconds"] - case["copies/mean_seconds"][0]
     tap.ok("Slowest    copy 1 (ranks 2 to 3, on " in said and apart > 0.5 * STOP / STEPS,
            "the copy with a stopped rank is named, and its mean is the case's", said)
