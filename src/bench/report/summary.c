@@ -1,6 +1,7 @@
 /* Columns and rows of the table. */
 #include "bench/report/summary.h"
 #include "base/say.h"
+#include "bench/report/verdict_lines.h"
 #include "plan/deck/same_run.h"
 #include <math.h>
 #include <stdio.h>
@@ -80,19 +81,13 @@ static void say_number(const char *format, int width, double x)
     say(" %*s", width, isnan(x) ? "n/a" : text);
 }
 
-/* Prints what has no space in the line above, which has at most 110 columns; as many words of it as this line has
- * space for. */
+/* Prints what has no space in the line above, which has at most 110 columns. */
 static void print_remarks(const summary_row *row, const table_form *f)
 {
-    enum { COLUMNS = 110 - 6 };
     char text[LAYOUT_TEXT], remarks[LAYOUT_TEXT + sizeof row->reason];
     const char *layout = f->layout ? layout_text(&row->given->layout, text) : "";
-    int used =
-        snprintf(remarks, sizeof remarks, "%s%s%s", layout, layout[0] && row->reason[0] ? "; " : "", row->reason);
-    bool cut = used > COLUMNS;
-    if (cut) used = COLUMNS - 4;
-    while (cut && used > 0 && remarks[used] != ' ') used--;
-    if (used) say("      %.*s%s\n", used, remarks, cut ? " ..." : "");
+    snprintf(remarks, sizeof remarks, "%s%s%s", layout, layout[0] && row->reason[0] ? "; " : "", row->reason);
+    say_shortened(6, remarks);
 }
 
 static void print_row(const deck *d, const summary_row *row, const table_form *f)

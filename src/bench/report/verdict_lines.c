@@ -10,13 +10,22 @@
 #include "bench/report/separators.h"
 #include <string.h>
 
+void say_shortened(int indent, const char *text)
+{
+    int length = (int)strlen(text), most = 110 - indent;
+    bool cut = length > most;
+    if (cut) length = most - 4;
+    while (cut && length > 0 && text[length] != ' ') length--;
+    if (length) say("%*s%.*s%s\n", indent, "", length, text, cut ? " ..." : "");
+}
+
 static void say_acceptance(const case_result *r)
 {
     char expected[EXPECTED_TEXT];
     if (r->ruling.acceptance == ACCEPTANCE_NONE) return;
-    say("Expected   %s: %s%s%s\n", accept_text(r->given, r->figures.device, expected),
-        acceptance_words[r->ruling.acceptance], r->ruling.not_accepted[0] ? ":\n           " : "",
-        r->ruling.not_accepted);
+    say("Expected   %s: %s%s\n", accept_text(r->given, r->figures.device, expected),
+        acceptance_words[r->ruling.acceptance], r->ruling.not_accepted[0] ? ":" : "");
+    say_shortened(11, r->ruling.not_accepted);
 }
 
 static void say_reasons(const case_result *r)
