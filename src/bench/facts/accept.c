@@ -23,7 +23,7 @@ double accept_expected(const bench_case *c, const char *device)
     return c->expect > 0.0 ? c->expect : (double)NAN;
 }
 
-const char *accept_text(const bench_case *c, const char *device, char text[EXPECTED_TEXT])
+static const char *speed_text(const bench_case *c, const char *device, char text[EXPECTED_TEXT])
 {
     double expected = accept_expected(c, device);
     const char *format = recipe_format(c, device);
@@ -33,7 +33,12 @@ const char *accept_text(const bench_case *c, const char *device, char text[EXPEC
     else if (isnan(expected))
         snprintf(text, EXPECTED_TEXT, "a published cell, but none is of this case on this device");
     else snprintf(text, EXPECTED_TEXT, "%.1f tokens/s less %.15g %%", expected, 100.0 * c->tolerance);
-    size_t used = strlen(text);
+    return text;
+}
+
+const char *accept_text(const bench_case *c, const char *device, char text[EXPECTED_TEXT])
+{
+    size_t used = strlen(speed_text(c, device, text));
     if (c->power_limit > 0.0)
         snprintf(text + used, EXPECTED_TEXT - used, "%sat most %.15g W a GPU", used ? ", " : "", c->power_limit);
     return text;
@@ -60,7 +65,7 @@ static void add_list(case_result *r, const char *word, const char *first, int co
 static void compare_speed(case_result *r)
 {
     char expected[EXPECTED_TEXT];
-    accept_text(r->given, r->figures.device, expected);
+    speed_text(r->given, r->figures.device, expected);
     if (r->given->expect == EXPECT_NONE) return;
     if (isnan(r->ruling.expected_tokens_per_second)) add_reason(r, "expected is %s", expected);
     else if (r->figures.tokens_per_second < (1.0 - r->given->tolerance) * r->ruling.expected_tokens_per_second)
@@ -73,8 +78,8 @@ static void compare_power(case_result *r)
     double limit = r->given->power_limit, watts = r->seen.samples.watts;
     if (limit == 0.0 || watts <= limit) return;
     const char *before = r->ruling.not_accepted[0] ? "; " : "";
-    if (isnan(watts)) add_reason(r, "%sno samples of power, at most %.15g W a GPU is expected", before, limit);
-    else add_reason(r, "%smean power %.1f W a GPU, at most %.15g W is expected", before, watts, limit);
+    if (isnan(watts)) add_reason(r, "%sno samples of power, limit %.15g W a GPU", before, limit);
+    else add_reason(r, "%spower %.1f W a GPU, limit %.15g W", before, watts, limit);
 }
 
 /* Writes reasons in the order of importance. Speed and power matter only if the case is PASSED. */

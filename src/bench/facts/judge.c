@@ -108,8 +108,8 @@ static void judge_copies(const case_result *r, reasons *to)
     int odd = 2 * differing > copies ? 0 : first;
     if (differing)
         reasons_add(to, "copies", copies > 2 ? odd * r->given->layout.ranks : -1,
-                    "copies differ: %d of %d from copy 0; the first, %s, from step %lld on", differing, copies - 1,
-                    copy_text(r, first, name), (long long)differing_step(r, first));
+                    "%s differs from %s from step %lld on%s", copy_text(r, odd, name), odd ? "copy 0" : "most copies",
+                    (long long)differing_step(r, first), odd && differing > 1 ? "; others do, too" : "");
 }
 
 /* Puts the number of the copy before each sentence that concerns a rank. */
@@ -138,8 +138,8 @@ void judge_case(case_result *r)
         reasons_add(to, "transfers", f->replay_delivery.rank, "replay: %s", f->replay_delivery.sentence);
     judge_conservation(&f->conserved, to);
     judge_fault(r, to);
-    judge_copies(r, to);
     name_copies(r, to);
+    judge_copies(r, to);
     rules_apply(r, &of->invalids);
     of->passed = to->count == 0 && !f->stopped;
     of->verdict = to->count ? VERDICT_FAILED : f->stopped ? VERDICT_INTERRUPTED : VERDICT_PASSED;

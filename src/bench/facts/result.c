@@ -52,7 +52,7 @@ const char *copy_text(const case_result *r, int copy, char text[COPY_TEXT])
     int used = snprintf(text, COPY_TEXT, "copy %d (rank%s %d", copy, plural(ranks), from);
     if (ranks > 1) used += snprintf(text + used, COPY_TEXT - (size_t)used, " to %d", to);
     bool apart = strcmp(first, last) != 0;
-    snprintf(text + used, COPY_TEXT - (size_t)used, ", on %.32s%s%.32s)", first, apart ? " to " : "",
+    snprintf(text + used, COPY_TEXT - (size_t)used, ", on %.26s%s%.26s)", first, apart ? " to " : "",
              apart ? last : "");
     return text;
 }

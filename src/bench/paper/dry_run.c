@@ -33,8 +33,8 @@ static void describe_layout(const bench_case *c)
         c->layout.chunks_per_stage, c->ranks, c->world_ranks, plural(c->world_ranks));
     describe_recipe(c);
     if (c->layout.copies > 1)
-        say("  copies      %d at the same time, each of %d rank%s; the numbers below are of one copy\n",
-            c->layout.copies, c->layout.ranks, plural(c->layout.ranks));
+        say("  copies      %d at the same time, each of %d rank%s; sizes below are of one copy\n", c->layout.copies,
+            c->layout.ranks, plural(c->layout.ranks));
     int data = n[AXIS_DATA] * n[AXIS_SHARD];
     say("  batch       global %lld = %lld microbatch%s of %lld on %d data rank%s; tokens %s, recompute %s, "
         "sharding %s, overlap %s\n",

@@ -55,14 +55,16 @@ void forecast_domain(const bench_case *c, const char *device)
 static void print_published(const recipe_row *row, const bench_case *c)
 {
     char text[DURATION_TEXT], cell[64] = "";
+    int copies = c->layout.copies, used = copies > 1 ? snprintf(cell, sizeof cell, " in %d copies", copies) : 0;
     double seconds = row->step_seconds,
            mfu = model_flops_utilization(c->global_batch, c->recipe_flops_per_sequence, seconds, c->layout.ranks,
                                          gpu_peak(row->gpu, c->precision));
-    if (!c->recipe_layout) snprintf(cell, sizeof cell, ", as published for %d", row->gpus);
+    if (!c->recipe_layout) snprintf(cell + used, sizeof cell - (size_t)used, ", as published for %d", row->gpus);
     say("  %-11s %.3f s a step on %d %s%s: %.0f tokens/s, recipe MFU %.1f %%; %lld steps%s take %s\n",
-        cell[0] ? "scaled" : "published", seconds, c->layout.ranks, row->gpu, cell,
-        tokens_per_second(c->model.sequence, c->global_batch, seconds), 100.0 * mfu, (long long)(c->warmup + c->steps),
-        c->minutes > 0.0 ? " or more" : "", duration_text(forecast_case(c, seconds), text));
+        c->recipe_layout ? "published" : "scaled", seconds, c->ranks, row->gpu, cell,
+        copies * tokens_per_second(c->model.sequence, c->global_batch, seconds), 100.0 * mfu,
+        (long long)(c->warmup + c->steps), c->minutes > 0.0 ? " or more" : "",
+        duration_text(forecast_case(c, seconds), text));
 }
 
 void forecast_published(const bench_case *c, const char *device)

@@ -77,8 +77,10 @@ static void print_time(const projection *p)
 
 static void print_case(const bench_case *c, const machine_sheet *s, const projection *p)
 {
-    say("case %d: %s, %s, %d rank%s of %s\n", c->number, c->model_name, precision_name(c->precision), c->layout.ranks,
+    say("case %d: %s, %s, %d rank%s of %s", c->number, c->model_name, precision_name(c->precision), c->layout.ranks,
         plural(c->layout.ranks), s->name);
+    if (c->layout.copies > 1) say(", one of %d copies", c->layout.copies);
+    say("\n");
     say("  step        %.5g s, from %.5g to %.5g; %.0f tokens/s", p->seconds, p->least, p->most,
         tokens_per_second(c->model.sequence, c->global_batch, p->seconds));
     if (!s->host && gpu_peak(s->device->name, c->precision) > 0.0)

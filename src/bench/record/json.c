@@ -168,7 +168,8 @@ void json_foresee(FILE *to, const foreseen_case *f)
     json_number(to, "messages", (double)f->messages);
     json_word(to, "published_gpu", row ? row->gpu : "");
     json_number(to, "published_tokens_per_second",
-                row ? tokens_per_second(c->model.sequence, c->global_batch, row->step_seconds) : (double)NAN);
+                row ? c->layout.copies * tokens_per_second(c->model.sequence, c->global_batch, row->step_seconds)
+                    : (double)NAN);
     fprintf(to, "}\n");
 }
 

@@ -25,9 +25,11 @@ static void say_copies(const bench_case *c)
 {
     int copies = c->layout.copies, ranks = c->layout.ranks;
     if (copies == 1) return;
-    say("Copies     %d at the same time, each of %d rank%s: copy = rank / %d", copies, ranks, plural(ranks), ranks);
+    say("Copies     %d of %d rank%s each: copy 0 is rank%s 0", copies, ranks, plural(ranks), plural(ranks));
+    if (ranks > 1) say(" to %d", ranks - 1);
+    say(", and so on");
     if (c->ranks < c->world_ranks) say("; ranks from %d on stay idle", c->ranks);
-    say("; step lines are copy 0's\n");
+    say("\n");
 }
 
 /* With copies, the line Copies names the ranks that stay idle. */

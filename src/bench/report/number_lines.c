@@ -78,8 +78,8 @@ static void say_slowest_copy(const case_result *r)
     double fastest = r->figures.mean_seconds;
     for (int i = 0; i < copies; i++) fastest = fmin(fastest, r->figures.copy_seconds[i]);
     if (copies > 1)
-        say("Copies     the slowest of %d is %s: mean step %.4f s, in the fastest %.4f s\n", copies,
-            copy_text(r, r->figures.slowest_copy, name), r->figures.mean_seconds, fastest);
+        say("Slowest    %s\n           of %d copies: mean step %.4f s, in the fastest %.4f s\n",
+            copy_text(r, r->figures.slowest_copy, name), copies, r->figures.mean_seconds, fastest);
 }
 
 static void say_power(const case_result *r)

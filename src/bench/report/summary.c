@@ -1,6 +1,7 @@
 /* Columns and rows of the table. */
 #include "bench/report/summary.h"
 #include "base/say.h"
+#include "bench/report/verdict_lines.h"
 #include "plan/deck/same_run.h"
 #include <math.h>
 #include <stdio.h>
@@ -83,10 +84,10 @@ static void say_number(const char *format, int width, double x)
 /* Prints what has no space in the line above, which has at most 110 columns. */
 static void print_remarks(const summary_row *row, const table_form *f)
 {
-    char text[LAYOUT_TEXT];
+    char text[LAYOUT_TEXT], remarks[LAYOUT_TEXT + sizeof row->reason];
     const char *layout = f->layout ? layout_text(&row->given->layout, text) : "";
-    if (layout[0] || row->reason[0])
-        say("      %s%s%s\n", layout, layout[0] && row->reason[0] ? "; " : "", row->reason);
+    snprintf(remarks, sizeof remarks, "%s%s%s", layout, layout[0] && row->reason[0] ? "; " : "", row->reason);
+    say_shortened(6, remarks);
 }
 
 static void print_row(const deck *d, const summary_row *row, const table_form *f)

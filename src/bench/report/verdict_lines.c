@@ -10,12 +10,22 @@
 #include "bench/report/separators.h"
 #include <string.h>
 
+void say_shortened(int indent, const char *text)
+{
+    int length = (int)strlen(text), most = 110 - indent;
+    bool cut = length > most;
+    if (cut) length = most - 4;
+    while (cut && length > 0 && text[length] != ' ') length--;
+    if (length) say("%*s%.*s%s\n", indent, "", length, text, cut ? " ..." : "");
+}
+
 static void say_acceptance(const case_result *r)
 {
     char expected[EXPECTED_TEXT];
     if (r->ruling.acceptance == ACCEPTANCE_NONE) return;
-    say("Expected   %s: %s%s%s\n", accept_text(r->given, r->figures.device, expected),
-        acceptance_words[r->ruling.acceptance], r->ruling.not_accepted[0] ? ": " : "", r->ruling.not_accepted);
+    say("Expected   %s: %s%s\n", accept_text(r->given, r->figures.device, expected),
+        acceptance_words[r->ruling.acceptance], r->ruling.not_accepted[0] ? ":" : "");
+    say_shortened(11, r->ruling.not_accepted);
 }
 
 static void say_reasons(const case_result *r)
@@ -53,9 +63,11 @@ void say_merit(const case_result *r)
     const char *unit = c->backend == BACKEND_CUDA ? "GPU" : "rank";
     double rate = r->figures.tokens_per_second;
     if (r->ruling.verdict != VERDICT_PASSED || c->repeat < c->repeats) return;
-    if (s->count > 1) rate = (double)r->figures.tokens_per_step / s->median;
-    say("FOM %s%s %s %d %s%s: %.1f tokens/s", c->workload, c->proxy ? c->model_name + strlen(c->workload) + 1 : "",
-        precision_name(c->precision), c->layout.ranks, unit, plural(c->layout.ranks), rate);
+    if (s->count > 1) rate = (double)(c->layout.copies * r->figures.tokens_per_step) / s->median;
+    say("FOM %s%s %s %d %s%s", c->workload, c->proxy ? c->model_name + strlen(c->workload) + 1 : "",
+        precision_name(c->precision), c->ranks, unit, plural(c->ranks));
+    if (c->layout.copies > 1) say(" in %d copies", c->layout.copies);
+    say(": %.1f tokens/s", rate);
     if (s->count > 1) say(", median of %d repeats", s->count);
     say("%s\n", r->ruling.valid ? "" : ", NOT VALID");
 }

@@ -2,6 +2,8 @@
 #pragma once
 #include "bench/facts/sink.h"
 
+/* Prints a line of at most 110 columns: as many words of the text as have space; none if it is empty. */
+void say_shortened(int indent, const char *text);
 /* Prints the reasons for FAILED, NOT VALID and NOT ACCEPTED, then the verdict; for a skipped case only its reason. */
 void say_verdict(const case_result *r);
 /* Prints the line FOM (figure of merit), which sites search for: tokens/s of a PASSED case. Only the last repeat has

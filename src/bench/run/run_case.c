@@ -238,6 +238,22 @@ static void digest_weights(facts *f, const bench_case *c, const trainer *t)
     snprintf(f->weights_digest.text, sizeof f->weights_digest.text, "%016llx", (unsigned long long)sum);
 }
 
+/* Judges the transfers of each copy. Returns the numbers of all, and the sentence of the first copy that differs.
+ * m is NULL on a rank that takes no part. Collective over the world. */
+static delivery_report judge_copies(const bench_case *c, machine *m)
+{
+    begin_copy(c);
+    delivery_report own = prove_judge_transfers(m), chosen = own;
+    uint64_t of_one = world_part_rank() == 0;
+    world_part_end();
+    int first = world_first(own.differing != 0);
+    world_broadcast(&chosen, sizeof chosen, first < world_ranks() ? first : 0);
+    uint64_t counts[] = { of_one * (uint64_t)own.transfers, of_one * (uint64_t)own.differing };
+    world_sum_words(counts, 2);
+    chosen.transfers = (int64_t)counts[0], chosen.differing = (int64_t)counts[1];
+    return chosen;
+}
+
 static double largest_norm(const facts *f)
 {
     double norm = 0.0;
@@ -280,7 +296,7 @@ static void train_and_prove(timed_steps *x, machine_kind kind)
     f->conserved = conserved_judge(x->sums, x->trainer, largest_norm(f));
     digest_weights(f, c, x->trainer);
     if (x->trainer && c->check == CHECK_FULL && !f->stopped) replay_at_full_shape(f, x->trainer);
-    f->replay_delivery = prove_judge_transfers(m);
+    f->replay_delivery = judge_copies(c, m);
     if (x->trainer) findings_add(&f->machine, m, &f->machine.replay), fault_struck(c, m, f->struck);
     if (x->trainer) trainer_dismantle(x->trainer);
     gather_ranks(x->r, x->trainer ? &x->times : NULL, x->sampler, x->window);

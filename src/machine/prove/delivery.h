@@ -23,5 +23,5 @@ void delivery_after(delivery *d, queue *q, const op *o);
 /* Repeats the sums since the last call and compares. Synchronize the machine first. Collective over each group. */
 void delivery_judge_sums(delivery *d, machine *m);
 /* Compares the digests of both sides of all transfers since the start. Returns the findings of all ranks, the same on
- * all. d: NULL on a rank that takes no part; else synchronize its machine first. Collective over the world. */
+ * all. d: NULL on a rank that takes no part; else synchronize its machine first. Collective. */
 delivery_report delivery_judge(const delivery *d, machine *m);

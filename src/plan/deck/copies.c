@@ -1,4 +1,5 @@
 /* Copies of a case, which run at the same time on separate ranks. Each is laid out as if its ranks were the world. */
+#include "base/text.h"
 #include "plan/deck/draft.h"
 #include <stdio.h>
 #include <string.h>
@@ -50,9 +51,14 @@ void copies_resolve(case_draft *d)
     mesh_layout *l = &d->c.layout;
     int copies = l->copies, world = d->c.world_ranks = d->source->ranks;
     if (copies != 1) refuse_copies(d);
-    lay_out(d, ranks_of_copy(d, copies));
+    int part = ranks_of_copy(d, copies);
+    lay_out(d, part);
     l->copies = copies ? copies : world > l->ranks ? world / l->ranks : 1;
     d->c.ranks = d->c.skipped[0] ? l->ranks : l->copies * l->ranks;
     size_t used = strlen(d->c.skipped);
-    if (l->copies > 1 && used) snprintf(d->c.skipped + used, REASON_LENGTH - used, " for each of %d copies", l->copies);
+    if (l->copies == 1 || !used) return;
+    if (l->ranks <= part) snprintf(d->c.skipped + used, REASON_LENGTH - used, " for each of %d copies", l->copies);
+    else
+        snprintf(d->c.skipped, REASON_LENGTH, "each of %d copies needs %d rank%s and gets %d; there are %d rank%s",
+                 l->copies, l->ranks, plural(l->ranks), part, world, plural(world));
 }

@@ -68,8 +68,10 @@ static const key_row table[KEYS] = {
     [KEY_CHUNKS_PER_STAGE] = { "chunks_per_stage", INTEGER(1, DEGREE), .rule = "recipe's, or 1",
                                FIELD(layout.chunks_per_stage), .explanation = "model chunks of a pipeline stage" },
     [KEY_COPIES] = { "copies", INTEGER(1, DEGREE), .words = all_names, .fallback = "1", FIELD(layout.copies),
-                     .explanation = "copies of the case that run at the same time, on ranks / copies ranks each (whole "
-                                    "nodes); all: as many as there is room for in the smallest layout" },
+                     .explanation =
+                         "copies of the case that run at the same time, on ranks / copies ranks each (whole "
+                         "nodes, if larger than one); all: as many as there is room for in the smallest layout; copies "
+                         "may share a node if their ranks are no multiple of its ranks" },
     [KEY_CAPACITY] = { "capacity", REAL_OR_WORD(none_names, 0.01, 1000.0), .fallback = "1", FIELD(capacity),
                        .explanation =
                            "rows of an expert, as a multiple of its even share; further choices are dropped, those of "
