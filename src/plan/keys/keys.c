@@ -69,9 +69,9 @@ static const key_row table[KEYS] = {
                                FIELD(layout.chunks_per_stage), .explanation = "model chunks of a pipeline stage" },
     [KEY_COPIES] = { "copies", INTEGER(1, DEGREE), .words = all_names, .fallback = "1", FIELD(layout.copies),
                      .explanation =
-                         "copies of the case that run at the same time, on ranks / copies ranks each (whole "
-                         "nodes, if larger than one); all: as many as there is room for in the smallest layout; copies "
-                         "may share a node if their ranks are no multiple of its ranks" },
+                         "copies of the case that run at the same time, on ranks / copies ranks each; a copy larger "
+                         "than a node gets whole nodes, smaller ones share nodes; all: as many as there is room for in "
+                         "the smallest layout" },
     [KEY_CAPACITY] = { "capacity", REAL_OR_WORD(none_names, 0.01, 1000.0), .fallback = "1", FIELD(capacity),
                        .explanation =
                            "rows of an expert, as a multiple of its even share; further choices are dropped, those of "
