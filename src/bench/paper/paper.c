@@ -73,25 +73,6 @@ double paper_submitted_flops(const paper *p, const bench_case *c)
     return flops;
 }
 
-/* Returns the scratch of a rank. It depends on the forms of operations and not on their number: one layer, one
- * microbatch and one stage have them all. */
-static double scratch_bytes(const bench_case *c)
-{
-    mesh m;
-    trainer_options o = { .machine = case_machine(c) };
-    bench_case few = *c;
-    few.microbatches = few.model.layers = few.layout.degree[AXIS_PIPELINE] = few.layout.chunks_per_stage = 1;
-    few.layout.ranks = stage_ranks(c);
-    few.global_batch = c->global_batch / c->microbatches;
-    few.schedule = SCHEDULE_1F1B;
-    mesh_open(&m, &few.layout, 0, MESH_PAPER);
-    measure r = measure_case(&few, &m, &o);
-    double bytes = (double)r.arena.by_kind[SCRATCH];
-    measure_free(&r);
-    mesh_close(&m);
-    return bytes;
-}
-
 static double bytes_of_stage(const bench_case *c, int number)
 {
     mesh m;
@@ -107,5 +88,5 @@ double paper_rank_bytes(const bench_case *c)
     int last = c->layout.degree[AXIS_PIPELINE] - 1;
     double most = bytes_of_stage(c, last);
     for (int i = 0; i < last && i < 2; i++) most = fmax(most, bytes_of_stage(c, i));
-    return most + scratch_bytes(c);
+    return most + PAPER_SCRATCH_BYTES;
 }

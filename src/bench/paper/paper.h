@@ -31,6 +31,9 @@ void paper_close(paper *p);
 flop_count paper_model_flops(const paper *p);
 double paper_submitted_flops(const paper *p, const bench_case *c);
 
+/* Scratch of operations that paper_rank_bytes assumes, so that a build without CUDA gives the same layers. The largest
+ * of all workloads is 0.85 GB. */
+#define PAPER_SCRATCH_BYTES 1e9
 /* Returns the most bytes that a rank takes on a GPU, with what libraries take outside the arena
  * (memory_outside_estimate). Lays out three stages: the first holds the most microbatches, the last has the loss, and
  * the second may have more layers than the first. */
