@@ -77,6 +77,12 @@ with tempfile.TemporaryDirectory() as folder:
            "learning rates of full size, from zero and not, are validated",
            run.stdout[-2000:] + run.stderr + checked.stdout + checked.stderr)
 
+for count in (1, 3, 5, 8) if FULL else (3,):        # 2 is above
+    body = re.sub(r"^(warmup|steps) .*\n", "", text.split("\n", 2)[2], flags=re.M)
+    run = ranks(count, deck_file("record = none\n" + body.replace("[", SMALLER + "[", 1)), timeout=580)
+    tap.ok(run.returncode == 0 and [c["ranks"] for c in results(run) if c["passed"]] == 14 * [count],
+           f"the default deck: 14 cases PASSED on {count} ranks, none idle", run.stdout[-3000:] + run.stderr)
+
 unchecked = "record = none\ncheck = off\nsteps = 10\nwarmup = 1\n"
 extreme = ("[llama3.1-8b]\nsize = small\nprecision = fp32\nsteps = 2\nwarmup = 0\nlayers = 2\nhidden = 64\nffn = 80\n"
            "heads = 4\nkv_heads = 2\nvocabulary = 125\nsequence = 64\nglobal_batch = 4\nlearning_rate = 10\n")
