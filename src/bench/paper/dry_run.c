@@ -35,6 +35,9 @@ static void describe_layout(const bench_case *c)
     if (c->layout.copies > 1)
         say("  copies      %d at the same time, each of %d rank%s; sizes below are of one copy\n", c->layout.copies,
             c->layout.ranks, plural(c->layout.ranks));
+    if (c->world_ranks > c->ranks)
+        say("  idle        %d of %d ranks: no further data rank fits, with a batch and experts that divide\n",
+            c->world_ranks - c->ranks, c->world_ranks);
     int data = n[AXIS_DATA] * n[AXIS_SHARD];
     say("  batch       global %lld = %lld microbatch%s of %lld on %d data rank%s; tokens %s, recompute %s, "
         "sharding %s, overlap %s\n",
