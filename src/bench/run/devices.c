@@ -77,7 +77,7 @@ static void gather_devices(device_survey *s, machine_kind kind)
     s->memory_bytes = -own.memory_bytes;
     world_maximum(&s->memory_bytes, 1);
     s->memory_bytes *= -1.0;
-    if (row && row->memory_bytes > 0.0) s->memory_bytes = fmin(s->memory_bytes, row->memory_bytes);
+    if (row) s->memory_bytes = fmin(s->memory_bytes, row->memory_bytes);
 }
 
 static void find_shared(device_survey *s)

@@ -75,3 +75,13 @@ void draft_complete(case_draft *d)
     recipe_compare(d);
     draft_validate(d);
 }
+
+int draft_try(const case_draft *d, case_draft *completed)
+{
+    mistakes wrong = { .deck = d->source->name };
+    *completed = *d;
+    completed->wrong = &wrong;
+    draft_complete(completed);
+    completed->wrong = d->wrong;
+    return wrong.count;
+}

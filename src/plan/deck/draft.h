@@ -56,5 +56,7 @@ void draft_validate(const case_draft *d);
 bool source_lacks_fp8(const deck_source *s, char why[REASON_LENGTH]);
 /* Resolves what follows from backend, size and layout (complete.c). */
 void draft_complete(case_draft *d);
+/* Completes a copy of a laid-out draft and reports none of its mistakes. Returns their number. */
+int draft_try(const case_draft *d, case_draft *completed);
 /* Resolves the whole case. Skips it if its mistakes come from the number of ranks (resolve.c). */
 void draft_resolve(case_draft *d);

@@ -134,11 +134,8 @@ static void layout_of_proxy(case_draft *d, const recipe_row *row)
 /* Resolves a laid-out draft. Returns the number of its mistakes, or 1 if it is skipped. */
 static int resolve_trial(const case_draft *d, case_draft *resolved)
 {
-    mistakes wrong = { .deck = d->source->name };
-    *resolved = *d;
-    resolved->wrong = &wrong;
-    draft_complete(resolved);
-    return wrong.count ? wrong.count : resolved->c.skipped[0] != 0;
+    int wrong = draft_try(d, resolved);
+    return wrong ? wrong : resolved->c.skipped[0] != 0;
 }
 
 /* Each axis of the workload's row takes two ranks while ranks remain, unless a dimension would not divide. Experts take

@@ -49,16 +49,13 @@ static void skip_without_fp8(case_draft *d)
 /* Returns whether a laid-out draft is wrong with any number of ranks: on one rank for each axis that is not given. */
 static bool is_always_wrong(const case_draft *d, int64_t layers)
 {
-    mistakes always = { .deck = d->wrong->deck };
     deck_source many = *d->source;
-    case_draft one = *d;
+    case_draft one = *d, completed;
     many.ranks = INT_MAX;
     one.source = &many;
-    one.wrong = &always;
     if (d->c.size == SIZE_FULL) one.proxy_layers = layers;
     layout_of_one(&one);
-    draft_complete(&one);
-    return always.count > 0;
+    return draft_try(&one, &completed) > 0;
 }
 
 /* Writes the first mistake: "line 3: global_batch 12 is not ...". The key's name comes first, once. */
