@@ -188,6 +188,8 @@ typedef struct {
 /* Writes the axes with several ranks and the chunks of a stage: "tensor 2, pipeline 2, chunks 2". Returns text. */
 enum { LAYOUT_TEXT = 128 };
 const char *layout_text(const mesh_layout *l, char text[LAYOUT_TEXT]);
+/* Writes how many ranks stay idle and why; "" if none does, or if the case has copies. Returns text. */
+const char *idle_text(const bench_case *c, char text[LAYOUT_TEXT]);
 
 const char *size_name(case_size size);
 const char *precision_name(case_precision precision);

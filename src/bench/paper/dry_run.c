@@ -27,6 +27,7 @@ static void describe_recipe(const bench_case *c)
 static void describe_layout(const bench_case *c)
 {
     const int *n = c->layout.degree;
+    char text[LAYOUT_TEXT];
     say("  layout      tensor %d  pipeline %d  context %d  expert %d  data %d  shard %d  chunks_per_stage %d: %d of %d "
         "rank%s",
         n[AXIS_TENSOR], n[AXIS_PIPELINE], n[AXIS_CONTEXT], c->layout.expert, n[AXIS_DATA], n[AXIS_SHARD],
@@ -35,9 +36,7 @@ static void describe_layout(const bench_case *c)
     if (c->layout.copies > 1)
         say("  copies      %d at the same time, each of %d rank%s; sizes below are of one copy\n", c->layout.copies,
             c->layout.ranks, plural(c->layout.ranks));
-    if (c->world_ranks > c->ranks)
-        say("  idle        %d of %d ranks: no further data rank fits, with a batch and experts that divide\n",
-            c->world_ranks - c->ranks, c->world_ranks);
+    if (idle_text(c, text)[0]) say("  idle        %s\n", text);
     int data = n[AXIS_DATA] * n[AXIS_SHARD];
     say("  batch       global %lld = %lld microbatch%s of %lld on %d data rank%s; tokens %s, recompute %s, "
         "sharding %s, overlap %s\n",

@@ -35,9 +35,8 @@ static void say_copies(const bench_case *c)
 /* With copies, the line Copies names the ranks that stay idle. */
 static void say_idle(const bench_case *c)
 {
-    if (c->world_ranks > c->ranks && c->layout.copies == 1)
-        say("Idle       %d of %d ranks: no further data rank fits, with a batch and experts that divide\n",
-            c->world_ranks - c->ranks, c->world_ranks);
+    char text[LAYOUT_TEXT];
+    if (idle_text(c, text)[0]) say("Idle       %s\n", text);
 }
 
 static void say_fault(const bench_case *c)

@@ -72,3 +72,12 @@ const char *layout_text(const mesh_layout *l, char text[LAYOUT_TEXT])
                                      part[i].degree);
     return text;
 }
+
+const char *idle_text(const bench_case *c, char text[LAYOUT_TEXT])
+{
+    text[0] = 0;
+    if (c->world_ranks > c->ranks && c->layout.copies == 1)
+        snprintf(text, LAYOUT_TEXT, "%d of %d ranks: no further data rank fits, with a batch and experts that divide",
+                 c->world_ranks - c->ranks, c->world_ranks);
+    return text;
+}
